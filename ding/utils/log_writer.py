@@ -1,4 +1,4 @@
-"""The writer that components know as their `tb_logger`, and the files that it writes."""
+"""The writer of scalars that components get as their `tb_logger`, and the files that it writes."""
 
 import functools
 import itertools
@@ -30,13 +30,13 @@ _number = itertools.count()
 
 
 class ScalarWriter(Protocol):
-    """Where scalars go: a TensorBoard writer, or another one of its kind."""
+    """Interface of writers of scalars, such as TensorBoard writers."""
 
     def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> object: ...
 
 
 class Writer(ScalarWriter, Protocol):
-    """A TensorBoard writer, as far as learners, collectors and evaluators use one."""
+    """The methods of a TensorBoard writer that learners, collectors and evaluators use."""
 
     def add_scalars(
         self, main_tag: str, tag_scalar_dict: Mapping[str, float], global_step: int
@@ -50,7 +50,7 @@ class Writer(ScalarWriter, Protocol):
 
 
 class _Sink(Protocol):
-    """Takes the rows of a run; new ones are added in `DistributedWriter`."""
+    """Interface of sinks, which write the rows of a run; `DistributedWriter` creates them."""
 
     def take(self, row: Row) -> object: ...
 
@@ -58,16 +58,15 @@ class _Sink(Protocol):
 
 
 class DistributedWriter:
-    """A summary writer for TensorBoard that writes each scalar to ``metrics.jsonl`` as well.
+    """A TensorBoard summary writer that also writes each scalar to ``metrics.jsonl``.
 
-    ``add_scalar`` only notes the value; rows are written about every two seconds, at ``flush``,
-    at ``close`` and when the process ends. Scalars of one group (the part of the tag before the
-    first slash) and step become one row. On ranks other than 0 of a distributed run nothing is
-    written. ``close`` writes what is pending and may be followed by more, so a component that
-    closes a writer it shares takes nothing from the others.
+    ``add_scalar`` only buffers the value; rows are written about every two seconds, at ``flush``,
+    at ``close`` and when the process ends. Scalars of the same group (the part of the tag before
+    the first slash) and step form one row. In a distributed run, only rank 0 writes. ``close``
+    writes the pending rows; the writer stays usable, since other components may share it.
 
-    Every other method of ``tensorboardX.SummaryWriter`` (``add_histogram``, ``add_video``,
-    ``add_text``, ...) is there too, and writes at once.
+    All other ``add_*`` methods of ``tensorboardX.SummaryWriter`` (``add_histogram``,
+    ``add_video``, ``add_text``, ...) are supported as well, and write immediately.
 
     Args:
         logdir: Folder of the event file; the JSON-lines file is in its `run_folder`.
@@ -78,7 +77,7 @@ class DistributedWriter:
         #: Called after each flush, if set.
         self.on_flush: Callable[[], object] | None = None
         self._enabled = get_rank() == 0
-        # Its file is opened later, when the process may have gone to another folder.
+        # An absolute path: the working directory may have changed when the file is opened.
         self._tensorboard = TensorBoardFile(os.path.abspath(self.logdir))
         metrics = _MetricsFile(os.path.join(run_folder(self.logdir), METRICS_FILE))
         self._sinks: tuple[_Sink, ...] = (metrics, self._tensorboard)
@@ -99,10 +98,10 @@ class DistributedWriter:
         walltime: float | None = None,
         **_: object,
     ) -> None:
-        """Note one number.
+        """Add one scalar.
 
         Raises:
-            TypeError: If the value is not one number.
+            TypeError: The value is not a single number.
         """
         if not self._enabled:
             return
@@ -111,7 +110,7 @@ class DistributedWriter:
         with self._lock:
             row = self._open.get(key)
             if row is None or tag in row.values:
-                # Only between rows, so that a row is not torn in two by the clock.
+                # Flush only between rows, so that no row is split.
                 if time.monotonic() >= self._due:
                     self.flush()
                 step = None if global_step is None else int(global_step)
@@ -129,12 +128,12 @@ class DistributedWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Note several numbers under ``<main_tag>/<tag>``."""
+        """Add several scalars with the tags ``<main_tag>/<tag>``."""
         for tag, value in tag_scalar_dict.items():
             self.add_scalar(f"{main_tag}/{tag}", value, global_step, walltime)
 
     def flush(self) -> None:
-        """Write everything that is pending to disk."""
+        """Write all pending rows to disk."""
         with self._lock:
             rows, self._rows = self._rows, []
             self._open = {}
@@ -148,11 +147,11 @@ class DistributedWriter:
             self.on_flush()
 
     def close(self) -> None:
-        """Write everything that is pending; the writer stays usable."""
+        """Write all pending rows; the writer stays usable."""
         self.flush()
 
     def add_config(self, config: Settings) -> None:
-        """Write a config, plain JSON, as text and as hyperparameters."""
+        """Write a config (plain JSON) as text and as hyperparameters."""
         if self._enabled:
             self._tensorboard.config(config)
 
@@ -187,9 +186,9 @@ class _MetricsFile:
 
 
 class TensorBoardFile:
-    """The sink that writes an event file; it is begun, and tensorboardX imported, at the first row.
+    """The sink that writes a TensorBoard event file; the first row imports tensorboardX.
 
-    What watches tensorboardX, such as ``wandb.init(sync_tensorboard=True)``, sees the file.
+    Programs that patch tensorboardX, such as ``wandb.init(sync_tensorboard=True)``, see the file.
 
     Args:
         folder: Folder of the event file.
@@ -201,7 +200,7 @@ class TensorBoardFile:
         self._warned = False
 
     def open(self) -> None:
-        """Begin the file if there is none: at the end of a process it is too late for that."""
+        """Create the file if there is none: this is no longer possible at the end of a process."""
         if self._writer is None and not self._warned:
             self._try(lambda writer: None)
 
@@ -219,7 +218,7 @@ class TensorBoardFile:
         self._try(write)
 
     def config(self, config: Settings) -> None:
-        """Write the config as text, and its numbers, words and switches as hyperparameters."""
+        """Write the config as text, and its flattened values as hyperparameters."""
 
         def write(writer: "SummaryWriter") -> None:
             from tensorboardX.summary import hparams
@@ -241,7 +240,7 @@ class TensorBoardFile:
         self._try(lambda writer: getattr(writer, method)(*args, **kwargs))
 
     def flush(self) -> None:
-        """Write what is pending to disk."""
+        """Write pending events to disk."""
         if self._writer is not None:
             self._writer.file_writer.flush()
 
@@ -273,16 +272,16 @@ def _open_in(here: str, folder: str) -> "SummaryWriter":
     """A writer of events into a folder.
 
     Args:
-        here: Where tensorboardX begins its file, which may not be that folder.
+        here: Folder in which tensorboardX creates its file; may differ from `folder`.
     """
     from tensorboardX import SummaryWriter
 
-    # The name that the file has without a suffix is the same for all that begin in one second; and
-    # other users of the folder must not be able to guess it: a link of that name would be followed.
+    # Without a suffix, all files that are created in the same second have the same name. It must
+    # not be predictable: a link of that name, created by another user, would be followed.
     suffix = f".{os.getpid()}.{next(_number)}.{secrets.token_hex(8)}"
     writer = SummaryWriter(here, filename_suffix=suffix)
-    # Its thread dies of a full disk, and the end of the process then waits for it for ever; each of
-    # its flushes waits for the disk. Events are collected in the caller's thread instead.
+    # A full disk ends tensorboardX's thread, and the process then never exits; each of its flushes
+    # waits for the disk. Therefore, events are collected in the caller's thread.
     events = writer.file_writer.event_writer
     events._worker.stop()
     events._event_queue.close()
@@ -294,7 +293,7 @@ def _open_in(here: str, folder: str) -> "SummaryWriter":
     if here != folder:
         file.write(Path(records.path).read_bytes())
     events.add_event, events.flush = events._ev_writer.write_event, file.flush
-    events.close = lambda: None  # at exit it would come before the last rows
+    events.close = lambda: None  # at exit, it would be called before the last rows are written
     return writer
 
 

@@ -1,4 +1,4 @@
-"""Pictures by matplotlib, an extra: files, colours, legends."""
+"""Plots with matplotlib (an extra): files, colours, legends."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -12,29 +12,30 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, FigureBase
     from numpy.typing import ArrayLike
 
-#: Where a picture can go.
+#: Supported file formats.
 FORMATS = (".png", ".pdf", ".svg")
-#: Ten colours and four kinds of lines, as on the board: twenty pairs that also differ in grey.
+#: Ten colours and four line styles, as on the board: twenty pairs that also differ in greyscale.
 COLOURS = (
     *("#3b6ef5", "#e8710a", "#12a36d", "#c2438f", "#8559e0"),
     *("#0f9fb5", "#d43f3a", "#9a7d0a", "#5f6f81", "#7a4a21"),
 )
 LINES = ("-", "--", ":", "-.")
-#: Of a legend: characters in an inch, those of a line before its label, and inches of a row.
+#: Legend: characters per inch, width of a line sample in characters, height of a row in inches.
 _CHARACTERS, _LINE, _ROW = 14, 9, 0.19
 _LEGEND = {"frameon": False, "fontsize": "small", "handlelength": 2.6}
 _BAND = 0.15
 
 
 def save_picture(path: str | os.PathLike[str], draw: "Callable[[Figure], None]") -> None:
-    """Draw a figure into a file.
+    """Draw a figure and save it to a file.
 
     Args:
-        path: Ends with ``.png``, ``.pdf`` or ``.svg``.
-        draw: Sets the size of an empty figure, and draws.
+        path: A path that ends with ``.png``, ``.pdf`` or ``.svg``.
+        draw: Sets the size of an empty figure, and draws on it.
 
     Raises:
-        ConfigError: Another ending, no such folder, or matplotlib is not installed.
+        ConfigError: The path has another ending, its folder does not exist, or matplotlib is not
+            installed.
     """
     path = os.fspath(path)
     ending = os.path.splitext(path)[1].lower()
@@ -62,22 +63,22 @@ def draw_line(
     high: "ArrayLike",
     label: str,
 ) -> None:
-    """The line with this number, and a band around it."""
-    # The first twenty differ.
+    """Draw a curve with a band, in the style of index `i`."""
+    # The first twenty styles differ.
     style = {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[i % len(LINES)]}
     axes.plot(x, mean, linewidth=2, label=label, **style)  # type: ignore[arg-type]
     axes.fill_between(x, low, high, color=style["color"], alpha=_BAND, linewidth=0)
 
 
 def tidy(axes: "Axes") -> None:
-    """A light grid, and no lines above and at the right."""
+    """Draw a light grid, and hide the upper and right axis lines."""
     axes.grid(alpha=0.3)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def shared_legend(figure: "FigureBase", panels: "Sequence[Axes]", width: float) -> None:
-    """One legend below panels, with a line for each label; `width` of the figure in inches."""
+    """Draw one legend below the panels, with each label once; `width` of the figure in inches."""
     lines: dict[str, Artist] = {}
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
@@ -89,7 +90,7 @@ def shared_legend(figure: "FigureBase", panels: "Sequence[Axes]", width: float) 
 
 
 def legend_height(labels: Sequence[str], width: float) -> float:
-    """Inches of a legend with these labels."""
+    """Height in inches of a legend with these labels."""
     return _ROW * -(-len(labels) // _columns(labels, width))
 
 

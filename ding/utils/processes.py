@@ -1,4 +1,4 @@
-"""Processes: a child with a pipe, how it ended, when it is started again, and which one it was."""
+"""Child processes with a pipe, exit statuses, restarts, and identities of processes."""
 
 import contextlib
 import multiprocessing
@@ -21,24 +21,24 @@ from typing import Any
 from ding.utils import durations
 from ding.utils.types import Json, JsonObject
 
-# This process's ends of pipes to its children. A forked child has copies of them and has to close
-# these (`close_inherited_ends`), or no child would notice that the parent has ended.
+# This process's ends of the pipes to its children. A forked child inherits copies of them and must
+# close these (`close_inherited_ends`); otherwise, children would not notice the end of the parent.
 _own_ends: "weakref.WeakSet[Connection]" = weakref.WeakSet()
 
 
 class ChildProcess:
-    """Started when it is made.
+    """A child process with a pipe; the constructor starts it.
 
     Args:
-        target: Runs in the child. It is to call `close_inherited_ends` first.
-        arguments: Makes the target's arguments of this process's end of the pipe (``None`` unless
-            the child is forked) and of the child's.
+        target: Function that runs in the child. It must call `close_inherited_ends` first.
+        arguments: Makes the target's arguments from this process's end of the pipe (``None`` unless
+            the child is forked) and the child's end.
         method: ``fork``, ``spawn`` or ``forkserver``.
-        name: Of the process.
-        daemon: Whether it may not have children, and ends with this process.
+        name: Name of the process.
+        daemon: Whether the child ends with this process and may not have children.
 
     Attributes:
-        process: Of ``multiprocessing``.
+        process: The ``multiprocessing`` process.
         link: This process's end of the pipe.
     """
 
@@ -58,7 +58,7 @@ class ChildProcess:
             target=target, args=arguments(own, theirs), name=name, daemon=daemon
         )
         with warnings.catch_warnings():
-            # About forking with threads: the child starts none of them and drops their locks.
+            # The warning about forking with threads: the child does not depend on their locks.
             warnings.simplefilter("ignore", DeprecationWarning)
             self.process.start()
         theirs.close()
@@ -69,17 +69,17 @@ class ChildProcess:
 
     @property
     def waitables(self) -> tuple[Connection | int, ...]:
-        """What becomes ready with a message, and with the process's end."""
+        """Objects for ``multiprocessing.connection.wait``: ready at a message, and at the end."""
         return self.link, self.process.sentinel
 
     def kill(self) -> None:
-        """End it at once, if it lives."""
+        """Kill the process, if it is alive."""
         if self.is_alive:
             with contextlib.suppress(ProcessLookupError):
                 self.process.kill()
 
     def end_status(self, timeout: float = durations.ENV_JOIN) -> int | None:
-        """Exit status, negative for a signal, once it has ended; waits for that."""
+        """Wait for the end; returns the exit status (negative for a signal), ``None`` if alive."""
         self.process.join(timeout)
         return self.process.exitcode
 
@@ -99,7 +99,7 @@ def signal_name(number: int) -> str:
 
 
 def close_inherited_ends() -> None:
-    """In a forked child: close the copies of its parent's ends of pipes."""
+    """In a forked child: close the inherited copies of its parent's ends of pipes."""
     for end in list(_own_ends):
         with contextlib.suppress(OSError):
             end.close()
@@ -107,24 +107,24 @@ def close_inherited_ends() -> None:
 
 
 def process_identity(pid: int | None = None) -> JsonObject:
-    """What a process can be known by later, as plain JSON.
+    """Facts by which a process can be recognised later, as plain JSON.
 
     Args:
-        pid: Of this host; this process if not given.
+        pid: Id of a process of this host; by default this process.
 
     Returns:
-        ``host``, ``pid``, and ``started``: when, in the system's own words; ``None`` if there is
-        no such process.
+        ``host``, ``pid``, and ``started``, the start time in the system's format; ``None`` if there
+        is no such process.
     """
     pid = os.getpid() if pid is None else pid
     return {"host": platform.node(), "pid": pid, "started": _started(pid)}
 
 
 def still_runs(identity: Mapping[str, Json]) -> bool | None:
-    """Whether a process still runs; ``None`` if unknown because it runs on another host.
+    """Whether a process still runs; ``None`` (unknown) if it is on another host.
 
     Args:
-        identity: A `process_identity`, perhaps read from a file.
+        identity: Result of `process_identity`, which may have been read from a file.
     """
     if identity.get("host") != platform.node():
         return None
@@ -133,11 +133,11 @@ def still_runs(identity: Mapping[str, Json]) -> bool | None:
 
 
 def end_processes(identities: Iterable[Mapping[str, Json]], seconds: float) -> None:
-    """Wait for processes of this host to end, and kill those that have not in time.
+    """Wait for processes of this host to end, and kill those that do not end in time.
 
     Args:
         identities: See `process_identity`.
-        seconds: Time that they have, all together.
+        seconds: Total time to wait.
     """
     deadline = time.monotonic() + seconds
     for identity in identities:
@@ -153,8 +153,7 @@ def _end(identity: Mapping[str, Json], deadline: float) -> None:
         return
     process = os.pidfd_open(identity["pid"])
     try:
-        # Asked again, as the number may have become another process's before the descriptor was
-        # opened.
+        # Check again: another process may have got the id before the descriptor was opened.
         if still_runs(identity) and not wait([process], max(0.0, deadline - time.monotonic())):
             signal.pidfd_send_signal(process, signal.SIGKILL)
             wait([process], durations.KILLED_GONE)
@@ -166,11 +165,11 @@ def _started(pid: int) -> str | None:
     if sys.platform == "linux":
         try:
             with open(f"/proc/{pid}/stat", "rb") as file:
-                # The name before the last bracket may hold anything.
+                # The name, which ends with the last bracket, may contain any character.
                 state, *fields = file.read().rpartition(b")")[2].split()
         except OSError:
             return None
-        # Field 22 of proc(5), in ticks since the start of the machine.
+        # Field 22 of proc(5), in ticks since boot.
         return None if state in b"ZX" else f"{_boot()}:{int(fields[18])}"
     try:
         command = ["ps", "-o", "lstart=", "-p", str(pid)]
@@ -193,12 +192,12 @@ def _boot() -> str:
 
 @dataclass(frozen=True)
 class AfterDeath:
-    """What follows the death of a part of a run.
+    """The action after the death of a part of a run.
 
     Attributes:
         text: The message.
-        pause: Seconds until it is started again; ``None``: it is not.
-        is_end: Whether the run cannot continue without it.
+        pause: Seconds until the part is restarted; ``None`` if it is not restarted.
+        is_end: Whether the run cannot continue without the part.
     """
 
     text: str
@@ -207,12 +206,12 @@ class AfterDeath:
 
 
 class Restarts:
-    """Which dead parts of a run are started again, on every engine. Threads may share it.
+    """Decides which dead parts of a run are restarted, for all engines. Thread-safe.
 
     Args:
-        kinds: The parts' kinds by their names: a run continues without one that has others of its
-            kind.
-        most: How often each may be restarted; a long life resets the count.
+        kinds: Kind of each part, by name: a run continues without a part as long as there is
+            another one of its kind.
+        most: Maximum number of restarts per part; a long life resets the count.
     """
 
     def __init__(self, kinds: Mapping[str, str], most: int) -> None:
@@ -221,8 +220,8 @@ class Restarts:
         self._lock = threading.Lock()
 
     def after_death(self, name: str, how: str, life: float) -> AfterDeath:
-        """What follows the death of a part that has lived for `seconds`."""
-        # A part that dies once a day must not use up its restarts in a week.
+        """The action after the death of a part that has lived for `life` seconds."""
+        # A part that dies once per day must not use up its restarts.
         if life > durations.GOOD_LIFE:
             self._counts[name] = 0
         count = self._counts[name] = self._counts[name] + 1
@@ -233,7 +232,7 @@ class Restarts:
         return AfterDeath(text, waits[min(count, len(waits)) - 1])
 
     def without(self, name: str, how: str) -> AfterDeath:
-        """What follows when a part is there no more, and not started again."""
+        """The action after a part has ended for good."""
         with self._lock:
             kind = self._left.pop(name)
             if kind in self._left.values():

@@ -1,6 +1,6 @@
-"""What a training run has reached, how fast it is and how long it may take; its live picture.
+"""Progress, rates and estimated time of a training run, and their display on the terminal.
 
-That is drawn with escape codes: importing rich takes longer than drawing.
+The live display uses escape codes: importing rich takes longer than drawing.
 """
 
 import math
@@ -14,19 +14,19 @@ from dataclasses import dataclass, field
 
 from ding.utils import durations
 
-NO_LIMIT = 10**10  # what pipelines pass for "as long as it takes"
+NO_LIMIT = 10**10  # pipelines pass this number for "no limit"
 
 
 @dataclass
 class Goal:
-    """One way in which the run can end.
+    """A condition that ends the run.
 
     Attributes:
-        label: How it is called, such as ``return 195``.
+        label: Description, such as ``return 195``.
         target: The value that ends the run.
-        start: The first value seen: progress counts from there, so that a resumed run and a game
-            whose returns are negative have a bar that starts at nothing.
-        start_time: When it was seen, in seconds.
+        start: The first value. Progress is relative to it, so that the bar starts at zero in a
+            resumed run and with negative returns.
+        start_time: Time of the first value in seconds.
     """
 
     label: str
@@ -36,7 +36,7 @@ class Goal:
     start_time: float = 0.0
 
     def see(self, value: float, now: float) -> None:
-        """Take a new value; a worse one than before does not move the bar back."""
+        """Record a new value; a smaller one than before does not move the bar back."""
         if not math.isfinite(value):
             return
         if self.start is None or self.value is None:
@@ -46,7 +46,7 @@ class Goal:
 
     @property
     def share(self) -> float:
-        """How much of the way is done, 0 to 1."""
+        """Progress towards the target, 0 to 1."""
         if self.start is None or self.value is None:
             return 0.0
         if self.value >= self.target:
@@ -54,29 +54,29 @@ class Goal:
         return max(0.0, (self.value - self.start) / (self.target - self.start))
 
     def seconds_left(self, now: float) -> float | None:
-        """At the pace so far; ``None`` as long as there is none."""
+        """Estimate from the progress so far; ``None`` if there is no progress yet."""
         share, elapsed = self.share, now - self.start_time
         return elapsed * (1 - share) / share if share > 0 and elapsed > 0 else None
 
 
 @dataclass
 class Progress:
-    """The state of a run, as set by the training loop.
+    """The state of a run, which the training loop sets.
 
     Attributes:
         stop_value: Evaluation return at which the run ends.
-        max_env_step: Env steps after which it ends.
-        max_train_iter: Updates after which it ends.
-        envstep: Env steps so far.
-        train_iter: Updates so far.
-        episode_return: Mean return of the episodes collected last.
+        max_env_step: Number of env steps after which it ends.
+        max_train_iter: Number of updates after which it ends.
+        envstep: Number of env steps so far.
+        train_iter: Number of updates so far.
+        episode_return: Mean return of the last collected episodes.
         eval_return: Mean return of the last evaluation.
         best_return: Best evaluation so far.
         epsilon: Current exploration rate.
         buffer_fill: Items in the replay buffer, and its capacity.
-        note: A few words, such as what the run waits for.
-        extra: More facts, each a few words.
-        lines: Lines below the facts of a live display, such as one for each worker.
+        note: Short text, such as the reason why the run waits.
+        extra: Further short texts.
+        lines: Lines below the facts of a live display, such as one per worker.
     """
 
     stop_value: float | None = None
@@ -108,7 +108,7 @@ class Progress:
         }
 
     def see_eval(self, value: float, now: float) -> None:
-        """Take the mean return of an evaluation."""
+        """Record the mean return of an evaluation."""
         self.eval_return = value
         if self.best_return is None or value > self.best_return:
             self.best_return = value
@@ -116,16 +116,16 @@ class Progress:
             self._goals["eval_return"].see(value, now)
 
     def mark(self, now: float) -> None:
-        """Bring goals and rates up to date."""
+        """Update goals and rates."""
         for name in self._goals.keys() - {"eval_return"}:
             self._goals[name].see(getattr(self, name), now)
         self._marks.append((now, self.envstep, self.train_iter))
-        # The oldest mark kept is the last one outside the window.
+        # The oldest mark that is kept is the last one before the window.
         while len(self._marks) > 2 and self._marks[1][0] <= now - durations.DISPLAY_RATE_SPAN:
             self._marks.popleft()
 
     def nearest(self) -> Goal | None:
-        """The goal that is furthest on its way, ``None`` if there is none."""
+        """The goal with the most progress, ``None`` if there is no goal."""
         return max(self._goals.values(), key=lambda goal: goal.share, default=None)
 
     def rates(self) -> tuple[float, float] | None:
@@ -139,7 +139,7 @@ class Progress:
         return (step1 - step0) / seconds, (iter1 - iter0) / seconds
 
     def way(self) -> str:
-        """Time spent, and the share of the way to the nearest goal."""
+        """Elapsed time, and progress towards the nearest goal."""
         now = time.monotonic()
         elapsed = clock(now - self.started)
         goal = self.nearest()
@@ -147,11 +147,11 @@ class Progress:
             return elapsed
         left = goal.seconds_left(now)
         eta = "" if left is None else f", {clock(left)} left"
-        # Rounded down: 100 % is to be reached.
+        # Rounded down: 100 % means that the goal is reached.
         return f"{elapsed} {math.floor(100 * goal.share)}% to {goal.label}{eta}"
 
     def facts(self) -> list[str]:
-        """The facts known so far, each a few words of plain ASCII."""
+        """The known facts as short ASCII texts."""
         out = []
         if self.episode_return is not None:
             out.append(f"return {_number(self.episode_return)}")
@@ -172,7 +172,7 @@ class Progress:
 
 
 def clock(seconds: float) -> str:
-    """``m:ss``, ``h:mm:ss``, or days once it is days."""
+    """Format as ``m:ss`` or ``h:mm:ss``; from two days on as days."""
     if seconds >= 172_800:
         return f"{seconds / 86_400:,.0f} days"
     minutes, second = divmod(int(seconds), 60)
@@ -193,9 +193,9 @@ _TO_END_OF_LINE, _TO_END_OF_SCREEN = "\x1b[K", "\x1b[J"
 
 
 class PlainView:
-    """One line now and then, for logs and pipes."""
+    """Prints a line at intervals, for logs and pipes."""
 
-    #: Until the first line, and from one to the next.
+    #: Seconds until the first line, and between two lines.
     first = durations.PLAIN_EVAL_LINES
     seconds = durations.PLAIN_LINES
 
@@ -204,21 +204,21 @@ class PlainView:
         self._line = ""
 
     def start(self) -> None:
-        """Take over the lower end of the terminal."""
+        """Prepare the terminal."""
 
     def draw(self, progress: Progress) -> None:
-        """Show the state of the run, unless the last line was the same."""
+        """Show the state of the run, unless it equals the last line."""
         line = " | ".join([f"[{self._title}] {progress.way()}", *progress.facts()])
         if line != self._line:
             self._line = line
             self.print(line)
 
     def print(self, text: str) -> None:
-        """Print a line, above the picture if there is one."""
+        """Print a line, above the live display if there is one."""
         print(text, flush=True)
 
     def close(self, progress: Progress) -> None:
-        """Leave the last state on the terminal, and give it back."""
+        """Draw the last state and restore the terminal."""
         self.draw(progress)
 
 
@@ -281,7 +281,7 @@ def _write(text: str) -> None:
 
 
 def _cut(text: str, width: int) -> str:
-    """As much of a line as fits: one that wraps would not be drawn over."""
+    """Truncate a line to the width: a line that wraps would not be erased correctly."""
     room = width
     for at, sign in enumerate(text):
         room -= 2 if unicodedata.east_asian_width(sign) in "WF" else 1
@@ -291,7 +291,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _flow(pieces: Iterable[str], width: int) -> list[str]:
-    """Fill lines with whole pieces, so that no number is broken in two."""
+    """Fill lines with whole pieces, so that no number is split."""
     lines: list[str] = []
     for piece in pieces:
         joined = f"{lines[-1]} | {piece}" if lines else piece

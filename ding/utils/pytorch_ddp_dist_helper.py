@@ -1,4 +1,4 @@
-"""``torch.distributed``, or nothing at all when there is but one process."""
+"""Wrappers of ``torch.distributed`` that do nothing if there is only one process."""
 
 import datetime
 import errno
@@ -24,19 +24,19 @@ _pending: dict[str, "Work"] = {}
 
 
 def get_rank() -> int:
-    """This process's number among those of the run; 0 when it is alone."""
+    """Rank of this process; 0 if it is the only one."""
     dist = _active()
     return dist.get_rank() if dist else 0
 
 
 def get_world_size() -> int:
-    """How many processes the run has; 1 when this one is alone."""
+    """Number of processes of the run; 1 if this is the only one."""
     dist = _active()
     return dist.get_world_size() if dist else 1
 
 
 def broadcast(value: "torch.Tensor", rank: int) -> None:
-    """Overwrite `value` with that of process `rank`."""
+    """Overwrite `value` with the value of process `rank`."""
     if dist := _active():
         dist.broadcast(value, rank)
 
@@ -44,7 +44,7 @@ def broadcast(value: "torch.Tensor", rank: int) -> None:
 def broadcast_object_list(
     object_list: list[Any], src: int = 0, group: "ProcessGroup | None" = None
 ) -> None:
-    """Overwrite the items of a list with those of process `src`. Items travel pickled."""
+    """Overwrite the items of a list with those of process `src`; items are pickled."""
     if dist := _active():
         dist.broadcast_object_list(object_list, src, group)
 
@@ -57,10 +57,11 @@ def allreduce(x: "torch.Tensor") -> None:
 
 
 def allreduce_with_indicator(grad: "torch.Tensor", indicator: "torch.Tensor") -> None:
-    """Overwrite `grad` with its mean over the processes that have one.
+    """Overwrite `grad` with its mean over the processes that have a gradient.
 
     Args:
-        indicator: One number, 1 where this process has a gradient, else 0; becomes their count.
+        indicator: 1 if this process has a gradient, otherwise 0; overwritten with the number of
+            processes that have one.
     """
     if dist := _active():
         dist.all_reduce(grad)
@@ -73,7 +74,7 @@ def allreduce_async(name: str, x: "torch.Tensor") -> None:
     """`allreduce` that continues in the background until `synchronize`.
 
     Raises:
-        ValueError: One of this name is under way.
+        ValueError: An operation with this name is in progress.
     """
     if dist := _active():
         if name in _pending:
@@ -83,23 +84,23 @@ def allreduce_async(name: str, x: "torch.Tensor") -> None:
 
 
 def synchronize() -> None:
-    """Wait for every `allreduce_async`."""
+    """Wait for all `allreduce_async` operations."""
     while _pending:
         _pending.popitem()[1].wait()
 
 
 def reduce_data(x: "int | float | torch.Tensor", dst: int) -> "int | float | torch.Tensor":
-    """The sum over all processes, at process `dst`; elsewhere the value is unspecified."""
+    """The sum over all processes, in process `dst`; unspecified in other processes."""
     return _on_tensor(x, lambda dist, tensor: dist.reduce(tensor, dst))
 
 
 def allreduce_data(x: "int | float | torch.Tensor", op: str) -> "int | float | torch.Tensor":
     """The sum (``op='sum'``) or mean (``'avg'``) over all processes; tensors in place.
 
-    A number comes back as a number, of the kind that it was.
+    A float is returned as a float; an int as an int, if the result is integral.
 
     Raises:
-        ValueError: Another ``op``.
+        ValueError: ``op`` has another value.
     """
     if op not in ("sum", "avg"):
         raise ValueError(f"op must be 'sum' or 'avg', got {op!r}")
@@ -113,10 +114,10 @@ def allreduce_data(x: "int | float | torch.Tensor", op: str) -> "int | float | t
 
 
 def get_group(group_size: int) -> "ProcessGroup | None":
-    """This process's group, when every `group_size` neighbours form one; None when alone.
+    """This process's group of `group_size` consecutive ranks; None if there is only one process.
 
     Raises:
-        ValueError: The number of processes is no multiple of `group_size`.
+        ValueError: The number of processes is not a multiple of `group_size`.
     """
     dist = _active()
     world = get_world_size()
@@ -124,7 +125,7 @@ def get_group(group_size: int) -> "ProcessGroup | None":
         raise ValueError(f"{world} processes cannot form groups of {group_size}")
     if dist is None:
         return None
-    # All processes have to take part in making each group, also those outside of it.
+    # All processes must take part in creating each group, including those outside of it.
     groups = [dist.new_group(range(i, i + group_size)) for i in range(0, world, group_size)]
     return groups[dist.get_rank() // group_size]
 
@@ -149,14 +150,15 @@ def dist_init(
     timeout: datetime.timedelta = datetime.timedelta(seconds=60000),
     store: "torch.distributed.Store | None" = None,
 ) -> tuple[int, int]:
-    """Join the processes of the run; a run of one process joins nothing.
+    """Initialise the process group; does nothing for a single process.
 
-    What is None comes from the environment, as ``torchrun`` (``RANK``, ``WORLD_SIZE``,
-    ``MASTER_ADDR``, ``MASTER_PORT``) or Slurm (``SLURM_PROCID``, ``SLURM_NTASKS``) sets it.
+    Arguments that are None are read from the environment variables of ``torchrun`` (``RANK``,
+    ``WORLD_SIZE``, ``MASTER_ADDR``, ``MASTER_PORT``) or Slurm (``SLURM_PROCID``,
+    ``SLURM_NTASKS``).
 
     Args:
-        backend: ``'nccl'`` becomes ``'gloo'`` where there is no CUDA.
-        store: A ``torch.distributed.Store`` in which the processes meet, instead of at an address.
+        backend: ``'nccl'`` becomes ``'gloo'`` without CUDA.
+        store: A ``torch.distributed.Store`` for the rendezvous, instead of an address.
 
     Returns:
         This process's rank, and the number of processes.
@@ -179,10 +181,10 @@ def dist_init(
         torch.cuda.set_device(rank % torch.cuda.device_count())
     backend = "gloo" if backend == "nccl" and not has_cuda else backend
     address, number = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    # torchrun serves a store there itself.
+    # torchrun serves a store at this address itself.
     if store is None and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         store = tcp_store(address, number, rank, world_size, timeout)
-    # By itself gloo takes the address of the host's name, which may be a loopback one.
+    # By default, gloo uses the address of the host name, which may be a loopback address.
     if interface := interface_to(address):
         os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
     dist.init_process_group(backend, rank=rank, world_size=world_size, timeout=timeout, store=store)
@@ -197,12 +199,12 @@ def tcp_store(
     timeout: datetime.timedelta,
     listener: socket.socket | None = None,
 ) -> "torch.distributed.TCPStore":
-    """A store in which processes meet; process 0 serves it at `host` alone.
+    """A store for the rendezvous of processes, which process 0 serves only at `host`.
 
-    By itself ``torch.distributed`` listens on every interface, whatever the host.
+    By default, ``torch.distributed`` listens on all interfaces, whatever the host.
 
     Args:
-        listener: Where process 0 listens already, from `listen_at`.
+        listener: Socket on which process 0 already listens, from `listen_at`.
     """
     from torch.distributed import TCPStore
 
@@ -221,19 +223,19 @@ def tcp_store(
 
 
 def listen_at(host: str, port: int = 0) -> socket.socket:
-    """Listen at an address of this host; port 0 is any free one."""
+    """Listen at an address of this host; port 0 selects a free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         if error.errno != errno.EADDRNOTAVAIL:
             raise
-        # The others reach this one under an address that is not its own.
+        # The other processes reach this host under an address that it does not have itself.
         return socket.create_server(("", port), family=family, backlog=2048)
 
 
 def dist_finalize() -> None:
-    """Leave the other processes."""
+    """Destroy the process group."""
     synchronize()
     if dist := _active():
         dist.destroy_process_group()
@@ -257,7 +259,7 @@ DistContext = DDPContext
 
 
 def to_ddp_config(cfg: EasyDict) -> EasyDict:
-    """Share batch size and collected samples or episodes out, in place, rounded up."""
+    """Divide batch size, ``n_sample`` and ``n_episode`` by the world size, rounded up; in place."""
     world = get_world_size()
     policy = cfg.policy
     for section, key in (
@@ -272,7 +274,7 @@ def to_ddp_config(cfg: EasyDict) -> EasyDict:
 
 
 def _active() -> ModuleType | None:
-    # A process that has not imported torch is in no process group.
+    # A process that has not imported torch is not in a process group.
     dist = sys.modules.get("torch.distributed")
     return dist if dist and dist.is_available() and dist.is_initialized() else None
 
@@ -289,7 +291,7 @@ def _on_tensor(
         change(dist, x)
         return x
     device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-    # Not float32, which has no whole numbers beyond 2^24 one by one.
+    # Not float32, which cannot represent all integers beyond 2^24.
     tensor = torch.tensor(x, device=device, dtype=torch.float64)
     change(dist, tensor)
     value = tensor.item()

@@ -1,4 +1,4 @@
-"""Named types: what a config's ``type`` refers to."""
+"""Registries of named types, to which the ``type`` of a config refers."""
 
 import difflib
 import importlib
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from ding.utils.errors import DuplicateTypeError, UnknownTypeError
 
-#: A class or function; its parameters and results depend on the registry.
+#: A class or function whose parameters and result depend on the registry.
 Maker: TypeAlias = Callable[..., Any]
 Registered = TypeVar("Registered", bound=Maker)
 
@@ -26,16 +26,16 @@ class Origin(NamedTuple):
 
 
 class Registry(dict[str, Maker]):
-    """Registry: a dict of names to classes or functions.
+    """A dict of names to classes or functions.
 
-    ``@REGISTRY.register('name')`` adds an entry. Names announced with `register_lazy` are known
-    from the start and cost an import only once they are asked for.
+    ``@REGISTRY.register('name')`` adds an entry. Names that are declared with `register_lazy` are
+    known from the start, and their module is imported at the first look-up.
 
     Attributes:
-        label: What is registered here, for error messages (``'policy'``).
+        label: Kind of the types, for error messages (``'policy'``).
         import_key: The config key that lists the modules to import for more types.
-        gives_way: Whether what was only announced may be replaced without ``force_overwrite``:
-            environments and data sets of users are often called what built-in ones are called.
+        gives_way: Whether declared names may be replaced without ``force_overwrite``: environments
+            and data sets of users often have the names of built-in ones.
 
     Example:
 
@@ -51,9 +51,9 @@ class Registry(dict[str, Maker]):
     def __init__(self, *args: Mapping[str, Maker], **kwargs: Maker) -> None:
         super().__init__(*args, **kwargs)
         self.label = ""
-        #: Types of DI-engine that are not part of this package, and what they are.
+        #: Types of DI-engine that are not part of this package, with a description.
         self.left_out: dict[str, str] = {}
-        #: Names that users try, and the setting that does it here.
+        #: Unregistered names that users try, and the corresponding setting.
         self.hints: dict[str, str] = {}
         self.import_key = "import_names"
         self.gives_way = False
@@ -82,37 +82,37 @@ class Registry(dict[str, Maker]):
         module: Maker | None = None,
         force_overwrite: bool = False,
     ) -> Maker:
-        """Register `module`, or return a decorator that does.
+        """Register `module`, or return a decorator that registers a class or function.
 
-        The same definition may be registered again: a module may be reloaded, or be imported
-        under its name after it ran as ``__main__``.
+        The same definition may be registered again: a module may be reloaded, or imported under its
+        name after it ran as ``__main__``.
 
         Args:
-            module_name: The name; the object's ``__name__`` when None.
+            module_name: The name; None for the object's ``__name__``.
 
         Raises:
-            DuplicateTypeError: The name is taken and `force_overwrite` is false.
+            DuplicateTypeError: The name is registered and `force_overwrite` is false.
         """
         if module is not None:
             return self._add(module_name, module, force_overwrite)
         return lambda obj: self._add(module_name, obj, force_overwrite)
 
     def register_lazy(self, module_name: str, import_path: str) -> None:
-        """Announce that importing `import_path` registers `module_name`."""
+        """Declare that importing `import_path` registers `module_name`."""
         self._lazy[module_name] = import_path
 
     def derive(self, suffix: str, import_path: str, function: str) -> None:
         """Derive unregistered names with this suffix from the registered names without it.
 
         Args:
-            suffix: The ending.
+            suffix: The suffix.
             import_path: Module of the function.
-            function: Takes what is registered under the name without the ending.
+            function: Name of the function, which takes the object registered without the suffix.
         """
         self._deriver = suffix, import_path, function
 
     def get(self, module_name: str) -> Maker:  # type: ignore[override]
-        """The object registered under a name; imports it if it was only announced.
+        """The object registered under a name; imports its module if the name is only declared.
 
         Raises:
             UnknownTypeError: The name is not registered.
@@ -124,18 +124,18 @@ class Registry(dict[str, Maker]):
         return self[obj_type](*obj_args, **obj_kwargs)
 
     def origin(self, module_name: str | None) -> Origin | None:
-        """Where a name, or the one that it is derived from, was registered; ``None`` if unknown."""
+        """Where a name, or the name it is derived from, was registered; ``None`` if unknown."""
         name = module_name or ""
         if name in self._derived and self._deriver is not None:
             name = name.removesuffix(self._deriver[0])
         return self._origins.get(name)
 
     def query(self) -> list[str]:
-        """Every known name, those not yet imported included."""
+        """All known names, including types that are not imported yet."""
         return list(dict.fromkeys([*self.keys(), *self._lazy]))
 
     def query_details(self, aliases: Iterable[str] | None = None) -> OrderedDict[str, str]:
-        """Name to ``'file:line'`` of where it was registered. Imports what was only announced."""
+        """Map each name to the ``'file:line'`` that registered it; imports declared types."""
         details = OrderedDict()
         for name in self.query() if aliases is None else aliases:
             target = self[name]
@@ -166,10 +166,10 @@ class Registry(dict[str, Maker]):
     def _add(self, name: str | None, obj: Maker, force_overwrite: bool) -> Maker:
         name = obj.__name__ if name is None else name
         origin = _calling_place()
-        # What was announced comes now, from the module that was named or from one in it.
+        # A declared type is registered by the declared module, or by a module in that package.
         if name in self._lazy and f"{origin.module}.".startswith(f"{self._lazy[name]}."):
             if name in self._replaced:
-                return obj  # the user's type came first, with force_overwrite
+                return obj  # a user's type has already replaced it
         elif (
             name in self
             and not force_overwrite
@@ -192,7 +192,7 @@ class Registry(dict[str, Maker]):
         return obj
 
     def _derive_again(self, name: str, derived: str) -> None:
-        """Forget what a name was derived from before, unless the user has registered it."""
+        """Drop the derived object of a name that was registered again, unless a user's."""
         if derived in self._lazy:
             if name not in self._replaced or derived in self._replaced:
                 return
@@ -216,7 +216,7 @@ class Registry(dict[str, Maker]):
         return known.__module__ == obj.__module__ and "<locals>" not in qualname
 
     def why_left_out(self, name: object) -> str | None:
-        """What a type of DI-engine is that is not part of this package; ``None`` for others."""
+        """Description of a DI-engine type that this package does not have; else ``None``."""
         return self.left_out.get(str(name).removesuffix("_command"))
 
     def _unknown(self, name: object) -> str:

@@ -1,4 +1,4 @@
-"""The registries of the package, and `registries`, which maps their short names to them."""
+"""The registries of the package; `registries` maps their short names to them."""
 
 from collections.abc import Mapping
 
@@ -15,17 +15,17 @@ registries: dict[str, Registry] = {}
 
 
 def _registry(name: str, section: str = "", import_key: str = "") -> Registry:
-    """A new registry that knows its built-in types.
+    """Create a registry that knows its built-in types.
 
     Args:
-        name: Its short name; a blank for each underscore makes its label.
-        section: Of ``create_config``, where it has another name.
-        import_key: Of the config, where that is not in ``create_config``.
+        name: Short name; the label has blanks instead of underscores.
+        section: Section of ``create_config``, if it has another name.
+        import_key: Key of the config, if it is not in ``create_config``.
     """
     registry = registries[name] = Registry()
     registry.label = name.replace("_", " ")
     registry.import_key = import_key or f"create_config.{section or name}.import_names"
-    # Environments and data sets of users are often called what built-in ones are called.
+    # Environments and data sets of users often have the names of built-in ones.
     registry.gives_way = name in ("env", "dataset")
     for type_, module in BUILTIN_TYPES[name].items():
         registry.register_lazy(type_, module)
@@ -33,7 +33,7 @@ def _registry(name: str, section: str = "", import_key: str = "") -> Registry:
 
 
 POLICY_REGISTRY = _registry("policy")
-# The pipelines ask for the command mode of every policy.
+# The pipelines look up the command mode of every policy.
 POLICY_REGISTRY.derive("_command", "ding.policy.command_mode_policy_instance", "with_command_mode")
 POLICY_REGISTRY.left_out.update(
     ngu="Never Give Up",
@@ -76,16 +76,16 @@ TRACKER_REGISTRY = _registry("tracker", import_key="trackers.<name>.import_names
 def component(
     registry: Registry, cfg: Settings, type_: str | None = None
 ) -> tuple[Maker, EasyDict]:
-    """The class that a component's config names, and the config with the class's defaults.
+    """The class of a component's config, and the config merged over the class's defaults.
 
     Args:
-        registry: Of the class.
-        cfg: A dict of any kind with ``type``; its ``import_names`` are imported first. An
-            ``EasyDict`` that has all keys is returned as it is.
-        type_: Instead of that of ``cfg``.
+        registry: Registry of the class.
+        cfg: A mapping with ``type``; its ``import_names`` are imported first. An ``EasyDict`` that
+            has all keys is returned unchanged.
+        type_: Overrides the type in ``cfg``.
 
     Raises:
-        ConfigError: It is not a dict, or it has no type.
+        ConfigError: The config is not a mapping, or has no type.
         UnknownTypeError: No class of this type is registered.
     """
     if not isinstance(cfg, Mapping):

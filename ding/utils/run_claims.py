@@ -1,4 +1,4 @@
-"""What a run leaves in its folders while it runs: a lock, a mark, and its parts' key."""
+"""Files in the folders of an active run: a lock, a mark, and the key of its parts."""
 
 import contextlib
 import errno
@@ -16,7 +16,7 @@ from ding.utils.processes import process_identity, still_runs
 from ding.utils.types import Json, JsonObject
 
 LOCK_FILE = ".run_lock"
-#: Largest size of a lock's content, which names its holder.
+#: Maximum size of a lock's content, which describes its holder.
 MAX_HOLDER = 512
 
 # A forked child must not keep the lock of a parent that has died.
@@ -24,13 +24,13 @@ _held: "weakref.WeakSet[RunLock]" = weakref.WeakSet()
 
 
 class RunLock:
-    """Refuses a second process that would write into the same run's folder.
+    """Prevents a second process from writing into the same run's folder.
 
-    The system gives the lock up when its holder ends, however that happens: one that was left is
-    simply taken over. On file systems without locks nothing is refused.
+    The system releases the lock when its holder ends, for whatever reason: a lock file that was
+    left behind is reused. On file systems without locks, no process is refused.
 
     Args:
-        exp_name: The run's folder, which exists.
+        exp_name: The run's folder, which must exist.
     """
 
     def __init__(self, exp_name: str) -> None:
@@ -41,7 +41,7 @@ class RunLock:
     def __enter__(self) -> "RunLock":
         """
         Raises:
-            ConfigError: Another process has it; names that. Or the folder cannot be written.
+            ConfigError: Another process holds the lock, or the folder cannot be written.
         """
         self._descriptor = self._take()
         _held.add(self)
@@ -51,7 +51,7 @@ class RunLock:
     def __exit__(self, *exc: object) -> None:
         if self._descriptor >= 0:
             with contextlib.suppress(OSError):
-                # While it is held: a moment later it may be the lock of another process.
+                # Remove it while it is held: afterwards, it may be the lock of another process.
                 os.remove(self._path)
         self._forget()
 
@@ -74,7 +74,7 @@ class RunLock:
                     f"the run in {self._exp!r} is running: {_named(holder)} has its folder; end "
                     "that first, or choose another exp_name"
                 )
-            if os.fstat(descriptor).st_nlink > 1:  # what is written would be in that file, too
+            if os.fstat(descriptor).st_nlink > 1:  # a write would change the other file, too
                 os.close(descriptor)
                 raise ConfigError(
                     f"{self._path!r} is another file's second name, which is not written over: "
@@ -83,10 +83,10 @@ class RunLock:
             if _is_at(self._path, descriptor):
                 os.ftruncate(descriptor, 0)
                 return descriptor
-            os.close(descriptor)  # the one before has just removed it
+            os.close(descriptor)  # the previous holder has just removed the file
 
     def _forget(self) -> None:
-        """Close the descriptor; in a forked child the parent's lock stays."""
+        """Close the descriptor; in a forked child, the parent's lock is kept."""
         _held.discard(self)
         if self._descriptor >= 0:
             os.close(self._descriptor)
@@ -94,13 +94,13 @@ class RunLock:
 
 
 def release_locks() -> None:
-    """Remove the locks of this process, which is about to end without leaving their contexts."""
+    """Release all locks of this process, which is about to end without leaving their contexts."""
     for lock in list(_held):
         lock.__exit__()
 
 
 def _lock(descriptor: int) -> bool:
-    """Whether it is ours now, or the file system has no locks."""
+    """Whether the lock was acquired, or the file system has no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -116,9 +116,9 @@ def _is_at(path: str, descriptor: int) -> bool:
 
 
 def is_locked(exp_name: str) -> bool:
-    """Whether a process runs in the folder."""
+    """Whether a process holds the lock of the run's folder."""
     try:
-        # A FIFO or link at that path is neither waited for nor followed.
+        # Do not block at a FIFO, and do not follow a link.
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(os.path.join(exp_name, LOCK_FILE), flags)
     except OSError:
@@ -149,8 +149,9 @@ _LISTS = ("made", "buffers", "weights")
 class RunMark:
     """The mark of a run in a folder that its parts share.
 
-    It names the run, the process that watches over it, and what the files of the run are called.
-    At the end of the run, only such files are removed, and the folder only if the run has made it.
+    It contains the run, its supervising process, and the names of its buffers and weights. At the
+    end of the run, only files with such names are removed, and the folder only if the run created
+    it.
 
     Args:
         folder: The marked folder.
@@ -166,26 +167,26 @@ class RunMark:
         """Mark the folder, until `remove`.
 
         Args:
-            made: The folders that were made for this run: this one, if it was, and outer ones.
+            made: The folders that were created for this run: this one, if so, and its parents.
             key: The folder's key in the config, for errors.
 
         Raises:
-            ConfigError: It is another run's.
-            OSError: It cannot be written.
+            ConfigError: Another run uses the folder.
+            OSError: The mark cannot be written.
         """
         before = self._read()
         if before.get("run") not in (None, self._run):
             self._check_gone(before, key)
-            before = {}  # what that run left is still there when it is resumed
+            before = {}  # keep the other run's files, so that it can be resumed
         mark = {kind: before.get(kind, []) for kind in _LISTS}
         mark["made"] = sorted({*mark["made"], *made})
         self._write({"run": self._run, **process_identity(), **mark})
 
     def note(self, kind: str, names: Iterable[str]) -> None:
-        """Add names of this run's buffers or weights; nothing if the folder is not its own.
+        """Add names of this run's buffers or weights, if the mark is that of this run.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The mark cannot be written.
         """
         mark = self.own
         if mark is not None and not set(names) <= set(mark[kind]):
@@ -193,16 +194,16 @@ class RunMark:
 
     @property
     def own(self) -> JsonObject | None:
-        """What the mark says: ``made``, ``buffers``, ``weights``; ``None`` if it is no mark of
-        this run."""
+        """The mark's content (``made``, ``buffers``, ``weights``); ``None`` if it is not this run's
+        mark."""
         mark = self._read()
         return mark if mark.get("run") == self._run else None
 
     def remove(self) -> None:
-        """Give the folder back.
+        """Remove the mark.
 
         Raises:
-            OSError: It cannot be removed.
+            OSError: The mark cannot be removed.
         """
         os.unlink(self._path)
 
@@ -234,18 +235,18 @@ class RunMark:
 
 KEY_FILE = "run.key"
 KEY_VARIABLE = "DING_RUN_KEY"
-#: 128 random bits as hexadecimal digits; holders of a certificate of the run could try out keys.
+#: 128 random bits as hexadecimal digits; the run's certificate permits guessing keys offline.
 _MIN_LENGTH = 32
 _MAX_LENGTH = 512
 
 
 def make_run_key(exp_name: str) -> str:
-    """The run's key: from the environment, from the run's folder, else a new one is written there.
+    """The run's key from the environment or the run's folder; if there is none, write a new one.
 
-    The file is readable by its owner alone.
+    Only the owner can read the file.
 
     Raises:
-        ConfigError: The folder cannot be written, or the key in it was open to others.
+        ConfigError: The folder cannot be written, or other users can read its key file.
     """
     key = read_run_key(exp_name)
     if key is not None:
@@ -260,21 +261,21 @@ def make_run_key(exp_name: str) -> str:
             f"cannot write the run's key {path!r}: {error.strerror or error}; choose another "
             f"exp_name, or set {KEY_VARIABLE}"
         ) from error
-    return key if is_mine else make_run_key(exp_name)  # another part was quicker
+    return key if is_mine else make_run_key(exp_name)  # another part has just written one
 
 
 def read_run_key(exp_name: str) -> str | None:
-    """The key in the environment (``DING_RUN_KEY``), else in the run's folder; ``None`` if none.
+    """The key from the environment (``DING_RUN_KEY``) or the run's folder; ``None`` if none.
 
     Raises:
-        ConfigError: Others can read the file, it cannot be read, or it holds no key.
+        ConfigError: Other users can read the file, it cannot be read, or it is not a valid key.
     """
     key = os.environ.get(KEY_VARIABLE)
     if key:
         return _checked(key, f"the environment variable {KEY_VARIABLE}")
     path = os.path.join(exp_name, KEY_FILE)
     try:
-        # Here, too, no FIFO is waited for, and no link is followed.
+        # Do not block at a FIFO, and do not follow a link.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
@@ -311,23 +312,23 @@ def _checked(key: str, where: str) -> str:
 
 
 class FolderWatch:
-    """Recognises the folder in which a run began, whatever it is called; needs one that exists."""
+    """Checks that a run's path still leads to the folder in which it began, which must exist."""
 
     def __init__(self, exp_name: str) -> None:
         self._name, self._id, self._place = exp_name, _folder_id(exp_name), os.getcwd()
 
     def check(self) -> None:
-        """End the run where its name no longer leads to the folder that it began in.
+        """Raise if the run's path no longer leads to the folder in which the run began.
 
         Raises:
-            RunError: It was renamed or removed, or the working directory is another one. What was
-                learned since the last save is lost.
+            RunError: The folder was renamed or removed, or the working directory has changed.
+                Progress since the last save is lost.
         """
         try:
             if self._id is None or _folder_id(self._name) == self._id:
                 return
         except OSError:
-            return  # a file system that does not answer now: the folder may be there
+            return  # the file system does not respond: the folder may exist
         if os.getcwd() != self._place and not os.path.isabs(self._name):
             raise RunError(
                 f"the working directory was changed from {self._place!r} to {os.getcwd()!r}, where "

@@ -1,7 +1,7 @@
 """The two files that describe a run, ``run.json`` and ``metrics.jsonl``, read as untrusted input.
 
-The page of runs, ``ding status``, ``ding plot``, the tables of seeds and sweeps and the trackers
-read them here. Links are not followed, and only regular files are read.
+The board, ``ding status``, ``ding plot``, the tables of seeds and sweeps and the trackers use this
+module. Links are not followed, and only regular files are read.
 """
 
 import difflib
@@ -21,17 +21,17 @@ from ding.utils.types import Json
 RECORD_FILE = "run.json"
 METRICS_FILE = "metrics.jsonl"
 STATUSES = ("running", "converged", "finished", "interrupted", "failed")
-#: Bytes of ``metrics.jsonl`` that are read at once; a longer line is passed over.
+#: Bytes of ``metrics.jsonl`` that are read at a time; longer lines are skipped.
 METRICS_CHUNK = 1 << 20
-#: Evaluations at the end of a run whose mean is its last return: the best of many is luck, too.
+#: The final return of a run is the mean of this many last evaluations, since a maximum is biased.
 LAST = 5
 
 
 def why_no_run(folder: str, wanted: str) -> str:
-    """Why a folder is not that of a run, and which one could be meant.
+    """The reason why a folder is not a run's folder, with a suggestion.
 
     Args:
-        wanted: The file that a run's folder would have.
+        wanted: A file that the folder of a run contains.
     """
     if os.path.isfile(folder):
         return f"no run in {folder!r}: it is a file; give the run's folder"
@@ -59,7 +59,7 @@ class RunRecord:
     """The facts in ``run.json``, each of the expected type.
 
     Attributes:
-        facts: All entries, also those without an attribute here; JSON.
+        facts: All entries as JSON, including those without an attribute.
     """
 
     exp_name: _Path = ""
@@ -86,7 +86,7 @@ class RunRecord:
 
     @property
     def may_live(self) -> bool:
-        """Whether the run's process exists, as far as can be found out from this host."""
+        """Whether the run's process exists; true if this host cannot find out."""
         if self.process is not None:
             return still_runs(self.process) is not False
         if self.host != platform.node() or self.pid is None:
@@ -105,7 +105,7 @@ def read_record(folder: str) -> RunRecord:
 
     Raises:
         FileNotFoundError: There is no ``run.json``.
-        DataError: It cannot be read, or a field is of another type; states the cause.
+        DataError: The file cannot be read, or a field has another type.
     """
     try:
         return from_json(RunRecord, load_facts(os.path.join(folder, RECORD_FILE)))
@@ -121,10 +121,10 @@ class Piece:
     """A part of a growing file.
 
     Attributes:
-        content: Whole lines.
-        offset: Where the next piece begins.
-        size: Bytes that the file has now.
-        restarted: The file is shorter than what was read of it before: this is its beginning.
+        content: Complete lines.
+        offset: Offset of the next piece.
+        size: Current size of the file in bytes.
+        restarted: Whether the file is shorter than the offset, and was read from its beginning.
     """
 
     content: bytes
@@ -134,10 +134,10 @@ class Piece:
 
 
 def read_metrics(folder: str, offset: int) -> Piece:
-    """The lines of ``metrics.jsonl`` from an offset on; a last one that is not whole comes later.
+    """The complete lines of ``metrics.jsonl`` from an offset on.
 
     Raises:
-        OSError: There is no such file, or it is not a regular one.
+        OSError: The file does not exist, or is not a regular file.
     """
     with open_regular(os.path.join(folder, METRICS_FILE), follow_links=False) as file:
         size = os.fstat(file.fileno()).st_size
@@ -152,7 +152,7 @@ def read_metrics(folder: str, offset: int) -> Piece:
 
 
 def metrics_from(folder: str, offset: int) -> Iterator[Piece]:
-    """All pieces of ``metrics.jsonl`` from an offset on that are new or begin it again.
+    """All new pieces of ``metrics.jsonl`` from an offset on.
 
     Raises:
         OSError: As for `read_metrics`.
@@ -163,7 +163,7 @@ def metrics_from(folder: str, offset: int) -> Iterator[Piece]:
 
 
 def whole_rows(content: bytes) -> bytes:
-    """The lines of ``metrics.jsonl`` that are JSON, unchanged: nothing torn, no NaN, no garbage."""
+    """The lines of ``metrics.jsonl`` that are valid JSON objects without NaN, unchanged."""
     return b"".join(line + b"\n" for line in content.split(b"\n") if _is_object(line))
 
 
@@ -175,12 +175,12 @@ def _is_object(line: bytes) -> bool:
 
 
 class Row(NamedTuple):
-    """The scalars of one group at one step, which every sink of a run takes: a line of
-    ``metrics.jsonl``, an event of TensorBoard, what trackers and the page of runs get.
+    """The scalars of one group at one step: a line of ``metrics.jsonl`` or an event of TensorBoard;
+    also passed to trackers and the board.
 
     Attributes:
         time: Seconds since 1970.
-        values: By tag; ``None`` for a value that was not finite.
+        values: Values by tag; ``None`` for a value that was not finite.
     """
 
     time: float
@@ -191,7 +191,7 @@ class Row(NamedTuple):
 def parse_row(line: bytes) -> Row:
     """
     Raises:
-        ValueError: It is not a row; states the cause.
+        ValueError: The line is not a row.
     """
     found = strict_json.loads(line)
     if not isinstance(found, dict):
@@ -204,7 +204,7 @@ def parse_row(line: bytes) -> Row:
 
 
 def format_row(row: Row) -> str:
-    """The line of a row, for `parse_row`; a value that is not finite becomes ``null``."""
+    """Format a row for `parse_row`; values that are not finite become ``null``."""
     head: dict[str, float | None] = {"time": round(row.time, 3), "step": row.step}
     values = {f"scalar/{tag}" if tag in head else tag: v for tag, v in row.values.items()}
     return strict_json.dumps({**head, **values}) + "\n"

@@ -1,4 +1,4 @@
-"""The log of a run: everything that it writes about itself, in one folder."""
+"""The log of a run: its record, scalars, episodes and text, in one folder."""
 
 import csv
 import logging
@@ -32,37 +32,37 @@ _PACKAGES = ("ding", "torch", "numpy", "gymnasium")
 
 
 class RunLog:
-    """Writes a run's folder.
+    """Writes the log files in a run's folder.
 
     ::
 
-        <exp_name>/run.json                 what ran, where, since when, how it ended
+        <exp_name>/run.json                 command, host, times, versions, status
         <exp_name>/metrics.jsonl            every scalar, one row per group and step
         <exp_name>/episodes.csv             one row per finished episode
         <exp_name>/log/serial/              TensorBoard events and the text log
 
-    The ``trackers`` of the config get every scalar as well (`ding.utils.trackers.Tracker`).
-    A run that continues in the same folder appends; ``run.json`` keeps its earlier runs in a list.
-    A disk that fills up later is reported once and does not end the run. On ranks other than 0 of
-    a distributed run only the text log is written.
+    The ``trackers`` of the config get all scalars as well (`ding.utils.trackers.Tracker`). A run
+    that continues in the same folder appends to these files; ``run.json`` lists its earlier runs. A
+    disk that fills up later is reported once and does not end the run. In a distributed run, ranks
+    other than 0 write only the text log.
 
     Args:
         exp_name: The run's folder.
         quiet: Whether to keep the text log off the terminal.
         name: Folder under ``log/``.
-        starts: Whether the run has yet to begin (`begin`). Until then the record of an
-            earlier run in the folder stays as it is, and a new one says that nothing has begun.
-        config: The run's config: for TensorBoard and the trackers that it names.
-        facts: More entries for ``run.json``, such as the seed.
+        starts: Whether the run is still starting, until `begin` is called. Until then, the record
+            of an earlier run in the folder is kept, and a new record has ``began=False``.
+        config: The run's config, for TensorBoard and its ``trackers``.
+        facts: Further entries for ``run.json``, such as the seed.
 
     Attributes:
-        writer: The writer that components take as their ``tb_logger``.
+        writer: The writer that components get as their ``tb_logger``.
         logger: The text logger.
         record_path: Path of ``run.json``.
 
     Raises:
-        OSError: If the folder cannot be made or written.
-        ConfigError: If a tracker cannot be made.
+        OSError: The folder cannot be created or written.
+        ConfigError: A tracker cannot be created.
     """
 
     def __init__(
@@ -113,12 +113,12 @@ class RunLog:
         """Add a finished episode.
 
         Args:
-            source: Who played it, such as ``collector`` or ``evaluator``.
+            source: Component that ran it, such as ``collector`` or ``evaluator``.
             env_id: Index of the environment in its manager.
             episode_return: Sum of the episode's rewards.
-            length: Its number of steps.
-            envstep: Environment steps collected so far.
-            train_iter: Updates done so far.
+            length: Number of steps.
+            envstep: Number of env steps collected so far.
+            train_iter: Number of updates so far.
         """
         if not self._enabled:
             return
@@ -127,10 +127,10 @@ class RunLog:
         self._episode_rows.writerow((now, source, env_id, returned, length, envstep, train_iter))
 
     def usage(self, figures: Mapping[str, Mapping[str, float]], train_iter: int) -> None:
-        """Write what the run's processes use of the machine, see `ding.utils.usage.UsageMeter`.
+        """Write the resource usage of the run's processes, see `ding.utils.usage.UsageMeter`.
 
         Args:
-            figures: By the name of the worker; empty for a run of one process.
+            figures: Figures by the name of the worker, which is empty in a run of one process.
         """
         for worker, values in figures.items():
             for name, value in values.items():
@@ -138,29 +138,29 @@ class RunLog:
                 self.writer.add_scalar(tag, value, train_iter)
 
     def begin(self) -> None:
-        """All parts of the run exist: it begins, and its record takes its place."""
+        """Mark the run as begun, once all its parts exist, and write its record."""
         self._keeps_earlier = False
         self.note(began=True)
         self._write_record()
         self._show_config()
 
     def note(self, **facts: object) -> None:
-        """Set entries of ``run.json``, such as ``best_return``; written at `flush`."""
+        """Set entries of ``run.json``, such as ``best_return``; `flush` writes them."""
         self._record.update(facts)
 
     def flush(self) -> None:
-        """Write everything that is pending to disk."""
+        """Write all pending data to disk."""
         self.writer.flush()
         self._episodes.flush()
         self._write_record()
 
     def finish(self, status: str, reason: str = "", **facts: object) -> None:
-        """Note how the run ended. The first call counts.
+        """Record how the run ended. Only the first call sets the status.
 
         Args:
             status: ``converged``, ``finished``, ``interrupted`` or ``failed``.
-            reason: One line for a human.
-            facts: More entries for ``run.json``, such as ``best_return``.
+            reason: Readable reason, one line.
+            facts: Further entries for ``run.json``, such as ``best_return``.
         """
         if status not in STATUSES[1:]:
             raise ValueError(f"status is {status!r}, expected one of {', '.join(STATUSES[1:])}")
@@ -177,7 +177,7 @@ class RunLog:
             self._trackers.end(status, reason, plain(facts))
 
     def close(self) -> None:
-        """Write everything that is pending; a run still called running ends as finished."""
+        """Write all pending data; a run with the status ``running`` becomes ``finished``."""
         self.finish("finished")
 
     def __enter__(self) -> "RunLog":
@@ -256,12 +256,12 @@ class RunLog:
 
 
 def never_began(folder: str) -> bool:
-    """Whether a folder is that of a run that ended, or was killed, before it had begun."""
+    """Whether a folder belongs to a run that ended, or was killed, before it had begun."""
     return record_or_empty(folder).facts.get("began") is False
 
 
 def record_or_empty(folder: str) -> RunRecord:
-    """The record of a run; an empty one if there is none, or if it is damaged, with a warning."""
+    """The record of a run; empty if there is none or, with a warning, if it is damaged."""
     try:
         return read_record(folder)
     except FileNotFoundError:
@@ -274,7 +274,7 @@ def record_or_empty(folder: str) -> RunRecord:
 def _versions() -> dict[str, str | None]:
     versions: dict[str, str | None] = {"python": platform.python_version()}
     for package in _PACKAGES:
-        # A loaded module is asked first: looking through installed packages takes longer.
+        # Check loaded modules first: searching the installed packages takes longer.
         version = getattr(sys.modules.get(package), "__version__", None)
         if version is None:
             try:
@@ -294,16 +294,16 @@ def _earlier_runs(folder: str) -> list[Mapping[str, Json]]:
 
 
 def iso_now() -> str:
-    """The time as records have it, with the zone of this machine."""
+    """The current time in the format of records (ISO 8601), in the local time zone."""
     return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
 def git_state(folder: str | os.PathLike[str] | None = None) -> JsonObject | None:
-    """The state of the repository around a folder.
+    """The state of the git repository that contains a folder.
 
     Returns:
-        ``{'commit': str, 'branch': str, 'dirty': bool}`` (files that git does not track count as
-        clean); ``None`` outside a repository, without git, or when git takes too long.
+        ``{'commit': str, 'branch': str, 'dirty': bool}`` (untracked files are ignored); ``None``
+        outside a repository, without git, or if git takes too long.
     """
     try:
         answer = subprocess.run(
@@ -312,7 +312,7 @@ def git_state(folder: str | os.PathLike[str] | None = None) -> JsonObject | None
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=durations.GIT_TIMEOUT,
-            # Reading must not take the repository's lock.
+            # Do not acquire the repository's lock for reading.
             env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
             check=True,
         )

@@ -1,4 +1,4 @@
-"""Running moments of a stream of numbers."""
+"""Running mean and standard deviation of a stream of numbers."""
 
 import math
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -19,16 +19,17 @@ Moment: TypeAlias = "np.ndarray | np.float64 | torch.Tensor"
 
 
 class RunningMeanStd:
-    """Mean and standard deviation of everything seen, by merging batch moments.
+    """Running mean and standard deviation, updated with the moments of batches.
 
     Chan, Golub, LeVeque: "Updating formulae and a pairwise algorithm for computing sample
-    variances" (1979). Float64 throughout, so that long runs and large offsets keep their digits.
+    variances" (1979). All computations use float64, for precision in long runs and with large
+    offsets.
 
     Args:
         epsilon: Weight of the initial guess (mean 0, variance 1).
         shape: Shape of one item.
-        device: `mean` and `std` are float64 arrays (numpy's scalars for shape ``()``), or, on
-            another device than the CPU, float32 tensors there.
+        device: For ``cpu``, `mean` and `std` are float64 arrays (numpy scalars for shape ``()``);
+            for another device, float32 tensors on it.
     """
 
     def __init__(
@@ -43,16 +44,16 @@ class RunningMeanStd:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Reset to the initial guess."""
         self._mean = np.zeros(self._shape)
         self._var = np.ones(self._shape)
         self._count = float(self._epsilon)
 
     def update(self, x: "ArrayLike | torch.Tensor") -> None:
-        """Take in a batch ``[N, *shape]`` (array, tensor or sequence).
+        """Add a batch ``[N, *shape]`` (array, tensor or sequence).
 
-        Where an item is one number, its shape does not matter: ``[N]`` will do for ``[N, 1]``, and
-        a number for a batch of one.
+        If an item is a single number, ``[N]`` is accepted for ``[N, 1]``, and a number for a batch
+        of one.
         """
         batch = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, dtype=np.float64)
         if math.prod(self._shape) == 1 and (batch.ndim == 0 or batch.size == len(batch)):
@@ -63,7 +64,7 @@ class RunningMeanStd:
             self.merge(len(batch), batch.mean(axis=0), batch.var(axis=0))
 
     def merge(self, count: float, mean: np.ndarray | float, variance: np.ndarray | float) -> None:
-        """Take in ``count`` (at least one) items by their mean and their variance by n."""
+        """Add ``count`` (at least one) items, given their mean and population variance."""
         total = self._count + count
         shift = mean - self._mean
         squares = self._var * self._count + variance * count
@@ -73,32 +74,32 @@ class RunningMeanStd:
 
     @property
     def mean(self) -> Moment:
-        """The mean, in the shape of one item; the caller's own."""
+        """The mean, in the shape of one item; a copy."""
         return self._out(self._mean)
 
     @property
     def std(self) -> Moment:
-        """The standard deviation; never below 1e-4, so that one may divide by it."""
+        """The standard deviation; at least 1e-4, so that it can be a divisor."""
         return self._out(np.sqrt(np.maximum(self._var, 1e-8)))
 
     def state_dict(self) -> State:
-        """What `load_state_dict` takes: plain numbers, which ``torch.load`` reads."""
+        """The state as plain numbers, which ``torch.load`` can read."""
         return {"mean": self._mean.tolist(), "var": self._var.tolist(), "count": self._count}
 
     def load_state_dict(self, state: SavedState) -> None:
-        """Continue from a saved state."""
+        """Restore a saved state."""
         self._mean = np.array(state["mean"], dtype=np.float64)
         self._var = np.array(state["var"], dtype=np.float64)
         self._count = float(state["count"])
 
     @staticmethod
     def new_shape(obs_shape: Obs, act_shape: Act, rew_shape: Rew) -> tuple[Obs, Act, Rew]:
-        """Shapes of observation, action and reward after normalising: unchanged."""
+        """Shapes of observation, action and reward after normalisation: unchanged."""
         return obs_shape, act_shape, rew_shape
 
     def _out(self, value: np.ndarray) -> Moment:
         if str(self._device) == "cpu":
-            # As a scalar: tensors that require a gradient cannot be divided by 0-d arrays.
+            # A scalar: tensors that require a gradient cannot be divided by 0-d arrays.
             return np.array(value) if self._shape else np.float64(value)
         import torch
 

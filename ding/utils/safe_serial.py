@@ -1,10 +1,10 @@
-"""Plain data to and from bytes, without ever executing what the bytes say.
+"""Serialises plain data; loading never executes code.
 
-The format is ``torch.save``'s, read with ``weights_only=True``. That alone cannot hold numpy
-data, deques or `EasyDict`, so these travel as small tagged dicts; arrays as the raw bytes of a
-tensor. Long lists of uniform dicts travel as columns: thousands of small tensors, each a record of
-its own, would take many times as long. Files that plain ``torch.save`` wrote from tensors and
-builtins read the same.
+The format is that of ``torch.save``, read with ``weights_only=True``. Since this does not support
+numpy data, deques and `EasyDict`, they are stored as small tagged dicts, and arrays as the raw
+bytes of a tensor. Long lists of uniform dicts are stored as columns: thousands of small tensors, of
+which each is a separate record, would take many times as long. Files that plain ``torch.save``
+wrote from tensors and builtins can be read as well.
 """
 
 import io
@@ -29,13 +29,13 @@ from ding.utils.types import Tree
 
 Answer = TypeVar("Answer")
 
-# Torch remarks upon files of plain `pickle`; whether they can be read is shown by reading them. For
-# good, as filters that are set for a moment are not safe among threads.
+# Torch warns about files of plain `pickle`, even if they can be read. The filter is permanent,
+# because temporary filters are not thread-safe.
 warnings.filterwarnings("ignore", message="Detected pickle protocol", category=UserWarning)
 
 _TAG = "__ding__"
 _MIN_ROWS = 16
-#: Bytes to which a tensor that repeats a few values may grow when it is copied.
+#: Maximum size in bytes of a copy of a tensor with strides of 0.
 _MOST_EXPANDED = 256 << 20
 _MAGIC = b"ding-crc"
 #: The comment: the magic, and the CRC-32 as hexadecimal digits.
@@ -45,9 +45,9 @@ _END = 22
 _END_MAGIC = b"PK\x05\x06"
 _START_MAGIC = b"PK\x03\x04"
 _PIECE = 1 << 20
-#: What a container or an array is in a file: its kind under `_TAG`, and its parts.
+#: A container or array in a file: a dict with its kind under `_TAG`, and its parts.
 _Tagged: TypeAlias = dict[str, Tree]
-#: A numpy type in numpy's own files: its name, or a list of fields.
+#: A numpy dtype in the format of ``.npy`` files: its name, or a list of fields.
 _Descr: TypeAlias = str | list[tuple[str, ...]] | list[list[str]]
 _ATOMS = (
     type(None), bool, int, float, complex, str, bytes,
@@ -57,11 +57,11 @@ _ATOMS = (
 
 @dataclass(frozen=True)
 class UniformRows:
-    """Rows with the same keys, by column: in a file they are a list of dicts.
+    """Rows with the same keys, stored as columns; a file represents them as a list of dicts.
 
     Attributes:
-        columns: Tensors and arrays with one leading length, lists, or further ``UniformRows``.
-            Arrays of one dimension are Python numbers in the rows.
+        columns: Tensors and arrays with one leading length, lists, or nested ``UniformRows``.
+            One-dimensional arrays are Python numbers in the rows.
     """
 
     columns: dict[str, Tree]
@@ -78,39 +78,39 @@ class UniformRows:
 
 
 def dump(data: object, target: IO[bytes]) -> None:
-    """Write nested plain data, with a checksum of all of it; the target is seekable and empty.
+    """Write nested plain data with a checksum; the target must be seekable and empty.
 
-    Tensors, numpy arrays and scalars, numbers, strings, bytes, None, and dicts, lists, tuples,
-    sets and deques of them. Objects shared between two places are stored twice.
+    Plain data is tensors, numpy arrays and scalars, numbers, strings, bytes, None, and dicts,
+    lists, tuples, sets and deques of them. An object that occurs twice is stored twice.
 
     Raises:
-        TypeError: Something else is in there; the message gives its place.
+        TypeError: The data contains another type; the message contains its path.
     """
-    checked: Any = _Checked(target)  # all of a file that torch needs
+    checked: Any = _Checked(target)  # has the methods of a file that torch needs
     torch.save(_encode(data, "data"), checked)
     target.seek(-2, os.SEEK_END)
     target.write(_COMMENT.to_bytes(2, "little") + _MAGIC + b"%08x" % checked.crc)
 
 
 def load(source: IO[bytes]) -> Tree:
-    """Read what `dump` or plain ``torch.save`` wrote, tensors onto the CPU.
+    """Read data that `dump` or plain ``torch.save`` wrote; tensors are on the CPU.
 
     Raises:
-        DataError: The content is cut short or damaged.
-        pickle.UnpicklingError: It names types that are not plain data.
+        DataError: The content is truncated or damaged.
+        pickle.UnpicklingError: It contains types that are not plain data.
     """
     return _decode(_load_plain(source))
 
 
 def decoded(content: Tree) -> Tree:
-    """The data of what plain ``torch.load`` returned for a file of `dump`; dicts and lists are
-    changed in place. Data that is not encoded stays what it is.
+    """Decode the result of plain ``torch.load`` for a file of `dump`; dicts and lists are changed
+    in place. Data that is not encoded is returned unchanged.
     """
     return _decode(content)
 
 
 def load_columns(source: IO[bytes]) -> Tree:
-    """`load`, but a long list of uniform dicts comes as `UniformRows`."""
+    """`load`, but a long list of uniform dicts is returned as `UniformRows`."""
     content = _load_plain(source)
     return _whole_column(content) if _is_tagged(content, "rows") else _decode(content)
 
@@ -177,7 +177,7 @@ def _encode_column(values: list[Tree], place: str) -> Tree:
     if isinstance(first, torch.Tensor | np.ndarray) and all(
         type(v) is type(first) and v.dtype == first.dtype and v.shape == first.shape for v in values
     ):
-        # Arrays of no dimension would come back as scalars.
+        # Arrays without dimensions would be read as scalars.
         if isinstance(first, np.ndarray) and first.ndim and not first.dtype.hasobject:
             return _encode_whole(np.stack(values), place)
         if isinstance(first, torch.Tensor) and all(v.layout == torch.strided for v in values):
@@ -186,7 +186,7 @@ def _encode_column(values: list[Tree], place: str) -> Tree:
 
 
 def _encode_whole(column: object, place: str) -> Tree:
-    """A column of `UniformRows`, as `_encode_column` encodes the values of its rows."""
+    """Encode a column of `UniformRows` as `_encode_column` encodes the values of its rows."""
     if isinstance(column, torch.Tensor):
         return {_TAG: "column", "values": _own_storage(column).cpu()}
     if isinstance(column, np.ndarray):
@@ -197,7 +197,7 @@ def _encode_whole(column: object, place: str) -> Tree:
 
 
 def _own_storage(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, copied if it is a small view: its whole storage would be written otherwise."""
+    """The tensor; a copy if it is a small view, whose whole storage would be written otherwise."""
     tensor = tensor.detach()
     if tensor.layout != torch.strided:
         return tensor
@@ -224,7 +224,7 @@ def _encode_array(value: np.ndarray | np.generic, place: str) -> _Tagged:
 
 
 def _raw_bytes(array: np.ndarray) -> np.ndarray:
-    """The array's memory as uint8 [bytes]; copied only where it must be."""
+    """The array's memory as uint8 [bytes]; copied only if necessary."""
     if array.nbytes == 0:
         return np.empty(0, np.uint8)
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -238,7 +238,7 @@ def _encode_dict(value: dict[Hashable, Tree], place: str) -> Tree:
         return OrderedDict(items)
     if isinstance(value, EasyDict):
         return {_TAG: "EasyDict", "items": items}
-    # A user's own key of this name must not be read as a tag.
+    # A key of the user with this name must not be read as a tag.
     return {_TAG: "dict", "items": items} if _TAG in items else items
 
 
@@ -261,10 +261,10 @@ def _decode(value: Tree) -> Tree:
 
 
 def _check_strides(tensor: torch.Tensor) -> None:
-    """Refuse a tensor of strides 0 whose copy would be far larger than what is stored.
+    """Refuse a tensor with strides of 0 whose copy would be much larger than its storage.
 
     Raises:
-        DataError: It is one.
+        DataError: It is such a tensor.
     """
     if tensor.layout is not torch.strided:
         return
@@ -317,18 +317,19 @@ def _decode_array(value: _Tagged) -> np.ndarray:
     return value["bytes"].numpy().view(np.lib.format.descr_to_dtype(descr)).reshape(shape)
 
 
-# An archive's checksum is its comment, so that ``torch.load`` and zip programs read it as before.
-# Those inside leave out the archive's headers, and ``torch.load`` looks at none of them.
+# The checksum of an archive is stored in its comment, so that ``torch.load`` and zip programs can
+# still read it. The archive's own checksums do not cover its headers, and ``torch.load`` ignores
+# them.
 
 
 def _check_sealed(stream: IO[bytes]) -> None:
-    """Find out whether a file is as it was written; leaves the stream at its beginning.
+    """Check the integrity of a file; leaves the stream at its beginning.
 
-    Archives without our checksum, which others wrote, are checked as far as the archive's own
-    checksums reach. What is no archive is not checked at all.
+    Archives without the checksum of `dump` are checked with the archive's own checksums. Files that
+    are not archives are not checked.
 
     Raises:
-        DataError: It is cut short or damaged, or larger than the memory, as it is or inflated.
+        DataError: The file is truncated or damaged, does not fit into memory, or is compressed.
     """
     size = stream.seek(0, os.SEEK_END)
     if not fits_memory(size):
@@ -339,7 +340,7 @@ def _check_sealed(stream: IO[bytes]) -> None:
     tail = stream.read()
     stream.seek(0)
     if _END_MAGIC in tail:
-        # Archives of torch are not compressed, and no two records are in one place.
+        # Archives of torch are not compressed, and their records do not overlap.
         inflated = _of_archive(stream, lambda archive: sum(r.file_size for r in archive.infolist()))
         if inflated > size:
             raise DataError(f"its records inflate to {inflated} bytes, but it has {size} bytes")
@@ -361,7 +362,7 @@ def _of_archive(stream: IO[bytes], ask: Callable[[zipfile.ZipFile], Answer]) -> 
     try:
         with zipfile.ZipFile(stream) as archive:
             return ask(archive)
-    except Exception as error:  # damaged bytes make the parser raise anything
+    except Exception as error:  # the parser raises various errors for damaged bytes
         raise DataError(f"it is damaged: {error}") from error
 
 
@@ -370,7 +371,7 @@ def _check_crc(stream: IO[bytes], size: int, tail: bytes) -> None:
     while left > 0 and (piece := stream.read(min(_PIECE, left))):
         crc = zlib.crc32(piece, crc)
         left -= len(piece)
-    # The archive had no comment yet when the checksum was taken.
+    # The checksum was computed when the archive had no comment.
     crc = zlib.crc32(bytes(2), crc)
     length = tail[-_COMMENT - 2 : -_COMMENT]
     if length != _COMMENT.to_bytes(2, "little") or tail[-8:] != b"%08x" % crc:
@@ -378,7 +379,7 @@ def _check_crc(stream: IO[bytes], size: int, tail: bytes) -> None:
 
 
 class _Checked:
-    """Passes on what is written, and counts it into a checksum."""
+    """A stream that passes data on and updates a checksum."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -389,4 +390,4 @@ class _Checked:
         return self._stream.write(data)
 
     def flush(self) -> None:
-        """Nothing waits here."""
+        """Does nothing: the stream has no buffer."""

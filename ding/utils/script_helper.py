@@ -1,7 +1,7 @@
-"""Helpers that users' scripts import and this package does not use.
+"""Helpers for users' scripts, which this package does not use itself.
 
-Pictures of environments, the way out of a maze (a teacher of policies that imitate planning), a
-scheduler of parameters, and facts of Slurm and Kubernetes.
+Rendering of environments, shortest paths in mazes (demonstrations for policies that imitate
+planning), a parameter scheduler, and helpers for Slurm and Kubernetes.
 """
 
 import inspect
@@ -26,25 +26,25 @@ _DEFAULT_FPS = 30
 
 
 def render(env: object, render_mode: str | None = "rgb_array") -> Any:
-    """A picture of an environment's current state, ``[H, W, 3]`` uint8.
+    """Render an environment's current state as an image, uint8 ``[H, W, 3]``.
 
     Args:
-        env: An environment; one that wraps another and cannot draw itself has it drawn.
-        render_mode: For environments of the old form, which take it with every call.
+        env: An environment; a wrapper without ``render`` delegates to the wrapped environment.
+        render_mode: For environments with the old API, in which ``render`` has a ``mode``.
     """
     for one in _chain(env):
         if not hasattr(one, "render"):
             continue
         takes_mode = "mode" in inspect.signature(one.render).parameters
-        # Environments of the newer form get it when they are made.
+        # Environments with the newer API get the mode in their constructor.
         return one.render(mode=render_mode) if takes_mode else one.render()
     raise AttributeError(f"{type(env).__name__} has no render(), nor has what it wraps")
 
 
 def fps(env_manager: object) -> int:
-    """Frames per second at which an env manager's environments are shown; 30 if unknown."""
+    """Frames per second for rendering an env manager's environments; 30 if unknown."""
     env = getattr(env_manager, "env_ref", env_manager)
-    getattr(env, "observation_space", None)  # makes those that are only made when they are needed
+    getattr(env, "observation_space", None)  # creates environments that are created lazily
     for one in _chain(env):
         metadata = getattr(one, "metadata", None) or {}
         for key in ("render_fps", "video.frames_per_second"):
@@ -54,7 +54,7 @@ def fps(env_manager: object) -> int:
 
 
 def _chain(env: object) -> list[Any]:
-    """An environment, what it wraps, and so on."""
+    """An environment and the environments that it wraps, from the outside in."""
     found: list[object] = []
     while env is not None and not any(env is one for one in found):
         found.append(env)
@@ -63,13 +63,13 @@ def _chain(env: object) -> list[Any]:
     return found
 
 
-#: What an action does to row and column, by its number.
+#: Change of row and column for each action.
 _MOVES = ((1, 0), (0, 1), (-1, 0), (0, -1))
 Cell = tuple[int, int]
 
 
 class Maze(Protocol):
-    """What the search reads of a maze: rows of characters in which ``x`` is a wall."""
+    """The attributes of a maze that the search uses."""
 
     size: int
     n_action: int
@@ -78,17 +78,17 @@ class Maze(Protocol):
 
 
 def get_vi_sequence(env: Maze, observation: np.ndarray) -> tuple[list[Cell], np.ndarray]:
-    """Plan a shortest path by breadth-first search from the target.
+    """Find a shortest path by breadth-first search from the target.
 
     Args:
-        env: A maze with ``size``, ``n_action``, ``target_location`` and ``nav_map``, rows of
-            characters where ``x`` is a wall. Actions 0 to 3 lead down, right, up and left.
+        env: A maze; ``nav_map`` has rows of characters, in which ``x`` is a wall. Actions 0 to 3
+            lead down, right, up and left.
         observation: ``[size, size, channels]``; in the last channel the start is 1.
 
     Returns:
-        The cells of the path from the start to before the target (none if there is no path), and
+        The cells of the path from the start, without the target (empty if there is no path), and
         the best known action of each cell after each step of the search, int32 ``[steps, size,
-        size]``, where ``n_action`` means unknown.
+        size]``, in which ``n_action`` means unknown.
     """
     rows, columns = np.nonzero(observation[..., -1] == 1)
     start = int(rows[0]), int(columns[0])
@@ -131,19 +131,19 @@ _CHANGES = {
 
 
 class Scheduler:
-    """Keeps a parameter while a metric improves, changes it on a plateau.
+    """Changes a parameter when a metric stops improving.
 
     Config (every key has a default):
 
     - ``schedule_flag``: whether the parameter is scheduled at all.
-    - ``schedule_mode``: ``'reduce'`` subtracts `factor`, ``'add'`` adds it, ``'multi'``
+    - ``schedule_mode``: ``'reduce'`` subtracts ``factor``, ``'add'`` adds it, ``'multi'``
       multiplies by it, ``'div'`` divides by it.
-    - ``factor``: see there.
-    - ``change_range``: the least and the greatest value that the parameter may take.
-    - ``threshold``: an improvement must be larger than this to count.
-    - ``optimize_mode``: ``'min'`` or ``'max'``: what is better.
-    - ``patience``: how many steps without improvement are borne.
-    - ``cooldown``: how many steps after a change are not counted.
+    - ``factor``: see ``schedule_mode``.
+    - ``change_range``: minimum and maximum of the parameter.
+    - ``threshold``: improvements up to this value do not count.
+    - ``optimize_mode``: ``'min'`` if smaller metrics are better, or ``'max'``.
+    - ``patience``: number of steps without improvement that do not change the parameter.
+    - ``cooldown``: number of steps after a change that do not count.
     """
 
     config = {
@@ -219,12 +219,12 @@ def node_to_host(node: str) -> str:
 
 
 def node_to_partition(target_node: str) -> str:
-    """The (first) partition of a node, as ``sinfo`` names it."""
+    """The (first) partition of a node, from ``sinfo``."""
     return _ask("sinfo", "-h", "-n", target_node, "-o", "%R").split()[0]
 
 
 def find_free_port_slurm(node: str) -> int:
-    """A TCP port that is free on a node, as ``srun`` finds it there."""
+    """A free TCP port on a node, found by a script that ``srun`` runs there."""
     partition = node_to_partition(node)
     return int(_ask("srun", "-p", partition, "-w", node, sys.executable, "-c", _FREE_PORT))
 
@@ -243,18 +243,18 @@ DEFAULT_API_VERSION = "v1alpha1"
 
 
 def exist_operator_server() -> bool:
-    """Whether the environment names an operator server (``KUBERNETES_SERVER_URL``)."""
+    """Whether the environment variable ``KUBERNETES_SERVER_URL`` is set."""
     return "KUBERNETES_SERVER_URL" in os.environ
 
 
 def get_operator_server_kwargs(cfg: Settings) -> Config:
-    """Arguments for `OperatorServer`, from the config, else the pod's environment.
+    """Arguments for `OperatorServer`, from the config or the pod's environment variables.
 
     Args:
-        cfg: May hold ``system_addr`` (``host[:port]``) and ``api_version``.
+        cfg: May contain ``system_addr`` (``host[:port]``) and ``api_version``.
 
     Raises:
-        ConfigError: Neither names the server's address.
+        ConfigError: Neither contains the server's address.
     """
     address = cfg.get("system_addr") or os.environ.get("KUBERNETES_SERVER_URL")
     if not address:

@@ -1,8 +1,8 @@
 """Statistics of returns over few seeds.
 
 They follow Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice"
-(2021): interquartile means instead of means or medians, and bootstrap intervals, which show how
-little a few seeds say.
+(2021): interquartile means instead of means or medians, and bootstrap intervals, which show the
+uncertainty of results from few seeds.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _CONFIDENCE = 0.95
 
 
 def interquartile_mean(values: np.ndarray, axis: int = 0) -> np.ndarray:
-    """The mean of the middle half along an axis; of fewer than four values the mean of all."""
+    """The mean of the middle half along an axis; for fewer than four values, the mean of all."""
     values = np.sort(values, axis=axis)
     cut = int(0.25 * values.shape[axis])
     middle = values.take(range(cut, values.shape[axis] - cut), axis=axis)
@@ -30,12 +30,12 @@ def final_return(values: Sequence[float] | np.ndarray, converged: bool) -> float
     """The return at the end of a run.
 
     Args:
-        values: Mean returns of its evaluations, ``[evaluations]``, in their order.
-        converged: Whether it ended because an evaluation reached its goal.
+        values: Mean returns of its evaluations, ``[evaluations]``, in order.
+        converged: Whether the run ended because an evaluation reached its goal.
 
     Returns:
-        The mean of the last five evaluations; of a run that has converged the last one, since it
-        would have kept its return if it had continued.
+        The mean of the last five evaluations; for a run that has converged, the last one, because
+        the run is assumed to keep its return.
     """
     return float(np.mean(values[-1 if converged else -LAST :]))
 
@@ -44,10 +44,10 @@ def bootstrap_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The 95 % percentile interval of the interquartile mean over runs.
 
     Args:
-        values: ``[runs, points]``; a run is drawn with all of its points.
+        values: ``[runs, points]``; whole runs are resampled.
 
     Returns:
-        Its ends, ``[points]`` each; the same for the same values.
+        The ends of the interval, ``[points]`` each; deterministic.
     """
     chosen = np.random.default_rng(0).integers(len(values), size=(_BOOTSTRAPS, len(values)))
     return _ends(interquartile_mean(values[chosen], axis=1))
@@ -58,12 +58,12 @@ def averaged(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The interquartile mean of curves over a common axis, with its bootstrap interval.
 
-    The axis ends where the first curve does; one that has converged keeps its last value until
-    then, since it would not have become worse by being stopped.
+    The axis ends where the first curve of a run that has not converged ends. A converged run is
+    assumed to keep its last value until then.
 
     Args:
-        curves: ``[points, 2]`` each, x and value, by x.
-        converged: For each curve whether its run has converged.
+        curves: ``[points, 2]`` each, x and value, sorted by x.
+        converged: Whether the run of each curve has converged.
 
     Returns:
         x, mean, and the ends of the interval, ``[101]`` each.

@@ -1,9 +1,8 @@
-"""Trees over blocks of numbers, for prioritised sampling.
+"""Segment trees over blocks of numbers, for prioritised sampling.
 
 A node has 16 children, not two: numpy's cost per call outweighs the arithmetic, so a tree with few
-levels, each worked on for all indices at once, is several times faster than a deep one. The level
-above the last is kept as one flat array (at most `_TOP` numbers) whose running total is recomputed
-when it is first asked for after a change.
+levels, each processed for all indices at once, is several times faster than a deep one. The top
+level is a flat array (at most `_TOP` numbers), which is reduced at the first query after a change.
 """
 
 import math
@@ -17,7 +16,7 @@ from ding.utils.errors import DataError
 _FANOUT = 16
 _SHIFT = 4  # 2 ** 4 == 16
 _TOP = 8192
-#: Number of changed values that may wait for their blocks to be reduced again.
+#: Maximum number of changed values whose blocks have not been reduced again.
 _MOST_WAITING = 4096
 
 _UFUNCS: dict[Callable[..., object], np.ufunc] = {
@@ -38,10 +37,10 @@ class SegmentTree:
     """An array of `capacity` float64 numbers with fast reductions over ranges.
 
     Args:
-        capacity: How many numbers; any positive integer.
-        operation: Associative: ``operator.add``, ``operator.mul``, ``min``, ``max`` or a numpy
-            ufunc of two arguments.
-        neutral_element: The initial value; that of the operation when None.
+        capacity: Number of values, a positive integer.
+        operation: Associative operation: ``operator.add``, ``operator.mul``, ``min``, ``max`` or a
+            numpy ufunc of two arguments.
+        neutral_element: The initial value; None for the neutral element of the operation.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class SegmentTree:
         self.capacity = int(capacity)
         self.operation = ufunc
         self.neutral_element = float(neutral_element)
-        # Each level is the flat array of its nodes; all but the last also as rows of siblings.
+        # Each level is a flat array of its nodes; `_blocks` are all but the top, as rows of siblings.
         self._levels = [self._new_level(self.capacity)]
         while self._levels[-1].size > _TOP:
             self._levels.append(self._new_level(self._levels[-1].size // _FANOUT))
@@ -73,10 +72,10 @@ class SegmentTree:
         return np.full(padded, self.neutral_element)
 
     def reduce(self, start: int = 0, end: int | None = None) -> float:
-        """The operation over ``[start, end)``; an `end` of None or below 0 counts from the back.
+        """Reduce ``[start, end)``; None is the capacity, a negative `end` counts from the back.
 
         Raises:
-            IndexError: The range is empty or leaves ``[0, capacity]``.
+            IndexError: The range is empty or not within ``[0, capacity]``.
         """
         end = self.capacity if end is None else end
         end = end + self.capacity if end < 0 else end
@@ -107,15 +106,15 @@ class SegmentTree:
         return self._values.take(indices)
 
     def set_many(self, indices: np.ndarray, values: np.ndarray | float) -> None:
-        """Set many values at once. Of an index given twice the last value stays.
+        """Set many values at once; for an index that occurs twice, the last value counts.
 
         Args:
             indices: Integers [n] in ``[0, capacity)``.
-            values: Numbers [n], or one for all.
+            values: Numbers [n], or one number for all.
 
         Raises:
-            DataError: A value that the tree refuses (NaN; negative; see the subclass).
-            IndexError: An index outside the tree. In both cases nothing is changed.
+            DataError: A value is NaN, or the subclass does not allow it (negative values).
+            IndexError: An index is out of range. In both cases nothing is changed.
         """
         indices = np.asarray(indices)
         values = np.asarray(values, dtype=np.float64)
@@ -131,7 +130,7 @@ class SegmentTree:
         self.set_trusted(indices, values)
 
     def set_trusted(self, indices: np.ndarray, values: np.ndarray | float) -> None:
-        """`set_many` without its checks, which take as long as the setting of a small batch."""
+        """`set_many` without its checks, which take as long as setting a small batch."""
         self._levels[0][indices] = values
         self._changed = True
         self._note(indices)
@@ -154,7 +153,7 @@ class SegmentTree:
             nodes = nodes >> _SHIFT
 
     def _reduce_blocks(self, blocks: np.ndarray) -> np.ndarray:
-        # Pair by pair: numpy's own reduction takes several times as long along rows this short.
+        # Pairwise: numpy's own reduction takes several times as long for such short rows.
         while blocks.shape[1] > 1:
             blocks = self.operation(blocks[:, ::2], blocks[:, 1::2])
         return blocks[:, 0]
@@ -203,38 +202,38 @@ class SegmentTree:
             raise DataError(f"NaN cannot be stored in a tree: {_first(values, np.isnan(values))}")
 
 
-#: Sums and running sums of blocks as products, which numpy does several times faster than sums
-#: along short rows.
+#: Sums and running sums of blocks as matrix products, which are several times faster in numpy than
+#: sums along short rows.
 _ONES = np.ones(_FANOUT)
 _RUNNING = np.triu(np.ones((_FANOUT, _FANOUT)))
 
 
 class SumSegmentTree(SegmentTree):
-    """Sums of finite numbers that are not negative."""
+    """Segment tree for sums of finite, non-negative numbers."""
 
     def __init__(self, capacity: int) -> None:
         super().__init__(capacity, operator.add, 0.0)
 
     @property
     def total(self) -> float:
-        """The sum of all."""
+        """The sum of all values."""
         return self._reduce_all()
 
     def find_prefixsum_idx(self, prefixsum: float, trust_caller: bool = True) -> int:
         """The largest index such that the sum of all values before it is at most `prefixsum`.
 
         Args:
-            trust_caller: Do not check that ``0 <= prefixsum <= total``.
+            trust_caller: Whether to skip the check that ``0 <= prefixsum <= total``.
         """
         if not trust_caller and not 0 <= prefixsum <= self.total * (1 + 1e-9):
             raise DataError(f"prefixsum must be in [0, {self.total}], got {prefixsum}")
         return int(self.find_prefixsum_many(np.array([prefixsum]))[0])
 
     def find_prefixsum_many(self, prefixsums: np.ndarray) -> np.ndarray:
-        """`find_prefixsum_idx` of each: int64 [n] for float [n].
+        """`find_prefixsum_idx` for many prefix sums: int64 [n] for float [n].
 
-        A prefix sum at or past the total gives the last index with a value above zero; an index
-        whose value is zero is never given.
+        For prefix sums of at least the total, this is the last index with a positive value. Indices
+        with the value zero are never returned.
 
         Raises:
             DataError: All values are zero.
@@ -249,7 +248,7 @@ class SumSegmentTree(SegmentTree):
             running = blocks.take(nodes, 0).dot(_RUNNING)
             sums = running[:, -1]
             if np.count_nonzero(rest >= sums):
-                # Rounding can leave a rest that is not below the block's sum: keep it inside.
+                # Rounding may make the rest as large as the block's sum: keep it below.
                 np.minimum(rest, np.nextafter(sums, 0.0), out=rest)
             children = (running <= rest[:, None]).argmin(axis=1)
             if blocks is not self._blocks[0]:
@@ -277,14 +276,14 @@ class SumSegmentTree(SegmentTree):
 
 
 class MinSegmentTree(SegmentTree):
-    """Minima of numbers that are not negative; what was never set is infinite."""
+    """Segment tree for minima of non-negative numbers; the initial value is infinity."""
 
     def __init__(self, capacity: int) -> None:
         super().__init__(capacity, min, np.inf)
 
     @property
     def min(self) -> float:
-        """The least of all."""
+        """The minimum of all values."""
         return self._reduce_all()
 
     def set_trusted(self, indices: np.ndarray, values: np.ndarray | float) -> None:
@@ -292,7 +291,7 @@ class MinSegmentTree(SegmentTree):
         if self._changed or not indices.size:
             leaves[indices] = values
         else:
-            # Mostly the least of all is not among the numbers that change: then it stays known.
+            # Usually, the minimum is not among the changed values and need not be recomputed.
             before = _least(leaves.take(indices))
             leaves[indices] = values
             after = _least(leaves.take(indices))
@@ -310,7 +309,7 @@ class MinSegmentTree(SegmentTree):
 
 
 def _least(values: np.ndarray) -> float:
-    # For few numbers this is several times faster than a reduction.
+    # For few numbers, this is several times faster than `min`.
     return float(values.flat[values.argmin()])
 
 

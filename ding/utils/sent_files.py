@@ -1,8 +1,8 @@
-"""Files of a run that another process writes: what this one writes into the run's folder is held in
-memory, and goes to that process with the next answer.
+"""Sends files to another process, which writes them: changes that this process makes in the run's
+folder are kept in memory, and sent with its next answer.
 
-The functions of `ding.utils.file_helper` and `ding.utils.log_file` look here first, so that what
-logs and saves need not know.
+The functions of `ding.utils.file_helper` and `ding.utils.log_file` check `sent_file` first, so that
+components can log and save as usual.
 """
 
 import os
@@ -11,28 +11,28 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-#: The folder that this process sends files of.
+#: The folder whose files this process sends.
 _sent: "SentFiles | None" = None
 
 
 @dataclass(frozen=True)
 class FileChange:
-    """A change of a file of the run's folder."""
+    """A change of a file in the run's folder."""
 
-    path: str  # in the folder
+    path: str  # relative to the folder
     content: bytes | None  # None: the file was removed
-    appends: bool = False  # to what the file has; else it is all of it
+    appends: bool = False  # whether the content is appended, or replaces the file
 
 
 class SentFiles:
-    """What a process has written into a folder that another process keeps. Safe for threads.
+    """Changes of files in a folder that another process writes. Thread-safe.
 
     Args:
-        folder: It need not exist here.
+        folder: The folder; need not exist on this host.
     """
 
     def __init__(self, folder: str) -> None:
-        # Callers name files either way.
+        # Callers use both forms of the path.
         self._roots = {os.path.abspath(folder), os.path.realpath(folder)}
         self._lock = threading.Lock()
         self._appended: dict[str, list[bytes]] = {}
@@ -43,7 +43,7 @@ class SentFiles:
         self._output_sent = 0
 
     def name_of(self, path: str) -> str | None:
-        """The path of a file in the folder; ``None`` if it is not one of them."""
+        """The path relative to the folder; ``None`` if the file is not in it."""
         path = os.path.abspath(path)
         for root in self._roots:
             if path.startswith(root + os.sep):
@@ -51,11 +51,11 @@ class SentFiles:
         return None
 
     def give(self, files: Mapping[str, bytes]) -> None:
-        """Files of the folder that are going to be read, in place of those given before."""
+        """Set the files of the folder that this process can read; replaces earlier ones."""
         self._given = files
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file that was given."""
+        """The content of a file that was passed to `give`."""
         return self._given.get(name)
 
     def append(self, name: str, data: bytes) -> None:
@@ -67,7 +67,7 @@ class SentFiles:
             self._appended.pop(name, None)
             self._replaced[name] = content
             self._written.pop(name, None)
-            # At the end again: `keep_ckpt` removes files in this order.
+            # Move it to the end: `keep_ckpt` removes files in this order.
             self._written[name] = None
 
     def remove(self, name: str) -> None:
@@ -77,25 +77,25 @@ class SentFiles:
             self._written.pop(name, None)
 
     def written_in(self, folder: str) -> list[str]:
-        """Names of the files that were written into one of its folders, oldest first."""
+        """Names of the files that were written into a subfolder, oldest first."""
         with self._lock:
             split = [os.path.split(name) for name in self._written]
         return [name for parent, name in split if parent == folder]
 
     def output(self, name: str) -> int:
-        """A descriptor whose output, also that of child processes, is appended to a file.
+        """A descriptor; data written to it, also by child processes, is appended to a file.
 
-        It leads to a file without a name, not to a pipe, which could fill up.
+        It refers to an unlinked file, not to a pipe, which could fill up.
         """
         prefix = "-".join(name.split(os.sep)[-2:-1]) + "-output-"
         handle, path = tempfile.mkstemp(prefix=prefix)
         os.unlink(path)
         self._output = name, handle
-        self.append(name, b"")  # a worker that prints nothing has the file as well
+        self.append(name, b"")  # creates the file even if the worker prints nothing
         return handle
 
     def take(self) -> tuple[FileChange, ...]:
-        """What has changed since the last call."""
+        """The changes since the last call."""
         with self._lock:
             replaced, self._replaced = self._replaced, {}
             appended, self._appended = self._appended, {}
@@ -113,18 +113,18 @@ class SentFiles:
 
 
 def send_files_of(folder: str) -> SentFiles:
-    """Have what this process writes into a folder sent from now on."""
+    """From now on, send the files that this process writes into a folder."""
     global _sent
     _sent = SentFiles(folder)
     return _sent
 
 
 def sent_files() -> SentFiles | None:
-    """What this process sends."""
+    """The files that this process sends; ``None`` if it writes them itself."""
     return _sent
 
 
 def sent_file(path: str | os.PathLike[str]) -> tuple[SentFiles, str] | None:
-    """Where a file goes that this process does not write itself, and its name there."""
+    """For a file that is sent, its `SentFiles` and its name in it; otherwise ``None``."""
     name = None if _sent is None else _sent.name_of(os.fspath(path))
     return None if _sent is None or name is None else (_sent, name)

@@ -1,7 +1,7 @@
-"""Configs as nested mappings: their types, and values at paths such as ``policy.learn.batch_size``.
+"""Accesses values of nested configs by paths such as ``policy.learn.batch_size``.
 
-Values are what users write: of the types that the schema (`ding.config.schema`) has for their keys,
-or of any type under keys of custom classes.
+Values have the types that the schema (`ding.config.schema`) defines, or any type under keys of
+custom classes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,27 +11,27 @@ from easydict import EasyDict
 
 from ding.utils.types import Config, Settings
 
-#: What makes environments instead of a config's section: a class or function, the configs of
-#: collecting environments, and those of evaluating ones.
+#: Replaces the environment section of a config: a class or function that creates environments, the
+#: configs of the collector's environments, and those of the evaluator's.
 EnvSetting: TypeAlias = Sequence[Any]
 
 
 def at(config: object, path: str) -> Any:
-    """The value at a dotted path, ``None`` if it or a section on the way is missing."""
+    """The value at a dotted path, ``None`` if it or one of its sections is missing."""
     for key in path.split("."):
         config = config.get(key) if isinstance(config, Mapping) else None
     return config
 
 
 def has(config: object, path: str) -> bool:
-    """Whether there is a value at a dotted path; ``None`` is one."""
+    """Whether there is a value at a dotted path; ``None`` counts as a value."""
     section, _, key = path.rpartition(".")
     parent = at(config, section) if section else config
     return isinstance(parent, Mapping) and key in parent
 
 
 def put(config: Config, path: str, value: object) -> None:
-    """Set the value at a dotted path; sections that are missing are made."""
+    """Set the value at a dotted path; missing sections are created."""
     *way, last = path.split(".")
     for key in way:
         config = config.setdefault(key, EasyDict())
@@ -39,7 +39,7 @@ def put(config: Config, path: str, value: object) -> None:
 
 
 def leaves(config: Settings, path: str = "") -> Iterator[tuple[str, Any]]:
-    """All values with their paths; an empty section is a value."""
+    """All values with their paths; an empty section counts as a value."""
     for key, value in config.items():
         place = f"{path}.{key}" if path else str(key)
         if isinstance(value, Mapping) and value:

@@ -1,4 +1,4 @@
-"""A folder that several processes share, and names in it that came from somewhere else."""
+"""A folder that several processes share, and checks of untrusted file names in it."""
 
 import os
 import re
@@ -9,23 +9,23 @@ from contextlib import suppress
 from ding.utils.errors import ConfigError, DataError
 from ding.utils.file_helper import TEMPORARY_NAME, remove_file
 
-#: Temporary names are a little longer, and file systems allow 255 bytes.
+#: Maximum length in bytes: temporary names are longer, and file systems allow 255 bytes.
 _LONGEST = 200
-#: Names of which there is nothing more to be checked.
+#: Names that need no further checks.
 _USUAL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}").fullmatch
 
 
 class SharedFolder:
-    """A folder whose files are addressed by names that need not be trusted.
+    """A folder whose files are addressed by untrusted names.
 
-    A name is one file, or a file in one folder below: ``name`` or ``folder/name``, perhaps after
-    ``./``. Names that start with a dot are kept for files that are being written.
+    A name is ``name`` or ``folder/name``, optionally with the prefix ``./``. Names that start with
+    a dot are reserved for files that are being written.
 
     Args:
-        path: Made if it is missing.
+        path: Path of the folder, which is created if it is missing.
 
     Raises:
-        ConfigError: It cannot be made, or is no folder.
+        ConfigError: The folder cannot be created, or is not a folder.
     """
 
     def __init__(self, path: str) -> None:
@@ -36,17 +36,17 @@ class SharedFolder:
                 f"cannot make the shared folder {path!r}: {error.strerror}; give a path that all "
                 f"workers can write to (path_data, path_policy)"
             ) from error
-        #: Absolute, links resolved.
+        #: Absolute path with links resolved.
         self.path = os.path.realpath(path)
 
     def file(self, name: str) -> str:
-        """The path of a name; the file need not exist.
+        """The path of a file, which need not exist.
 
         Raises:
-            DataError: The name is not one that could be in this folder; so do the others.
+            DataError: The name is not valid in this folder; other methods raise this as well.
         """
         path = self._path(name)
-        # A link could lead out of the folder, now or after a change.
+        # A link could point out of the folder, now or later.
         if os.path.islink(path):
             raise DataError(f"{_shown(name)} in {self.path} is a link: only real files are read")
         return path
@@ -59,7 +59,7 @@ class SharedFolder:
         return path
 
     def size(self, name: str) -> int | None:
-        """Bytes of a file; None if it is not there."""
+        """Size of a file in bytes; None if it does not exist."""
         path = self._path(name)
         try:
             found = os.lstat(path)
@@ -71,17 +71,17 @@ class SharedFolder:
         """Remove a file, if it exists.
 
         Raises:
-            CheckpointWriteError: It cannot be removed.
+            CheckpointWriteError: The file cannot be removed.
         """
         remove_file(self._path(name))
 
     def names(self, prefix: str = "") -> list[str]:
-        """Finished files of this folder (not of those below) whose names start so, sorted."""
+        """Sorted names of the finished files in this folder (not below) with this prefix."""
         return [n for n in self._entries() if n.startswith(prefix) and n[0] != "."]
 
     def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
-        """Remove all files whose whole names match, and temporary ones of their writers, but those
-        to `keep`; returns their names. What is no regular file is not of a run, and stays."""
+        """Remove all regular files whose full names match, and their temporary files, except those
+        in `keep`; returns the names of the removed files."""
         removed = []
         for name in self._entries():
             temporary = TEMPORARY_NAME.fullmatch(name)
@@ -101,7 +101,7 @@ class SharedFolder:
 
 
 def _checked(name: str) -> str:
-    """The name without ``./`` before it."""
+    """Validate a name; returns it without the prefix ``./``."""
     if not isinstance(name, str):
         raise DataError(f"a file name must be text, got {type(name).__name__}")
     if _USUAL(name):

@@ -1,4 +1,4 @@
-"""When the state of a run is saved, and what happens if it cannot be."""
+"""Saves the state of a run at intervals, and handles failed saves."""
 
 import logging
 import math
@@ -14,28 +14,28 @@ from .errors import CheckpointWriteError
 _logger = logging.getLogger(__name__)
 
 State = TypeVar("State")
-#: What a save may fail of: a full disk, no memory for the copy, a part that cannot be stored.
+#: Errors of a save: full disk, too little memory for the copy, objects that cannot be stored.
 SAVE_ERRORS = (CheckpointWriteError, OSError, MemoryError, TypeError)
 
 
 class StateSaver(Generic[State]):
-    """Saves a state at an interval in seconds, less often if a save takes long.
+    """Saves a state at intervals, less often if a save takes long.
 
-    A save that fails leaves the earlier one as it was; it is tried again, and the run continues. A
-    save that waits for a disk is reported by the file's name.
+    After a failed save, the previous one is unchanged, the save is retried later, and the run
+    continues. A save that waits for a disk is reported with the file's name.
 
     Args:
-        take: Copies the state; what it is of stands still meanwhile.
-        write: Writes the copy, whole or not at all.
-        on_failure: Called with why a save failed, each time.
-        interval: Seconds from save to save.
-        max_share: Share of the time that saving may take.
-        retry: Seconds after a failure, rather than the interval.
-        in_background: Whether a thread writes.
-        on_stall: Called, in a thread, with one line about a write that makes no progress.
+        take: Returns a copy of the state, which must not change during the call.
+        write: Writes the copy atomically.
+        on_failure: Called with the error of each failed save.
+        interval: Seconds between saves.
+        max_share: Maximum share of the time that is spent on saving.
+        retry: Seconds until the next save after a failure; by default the interval.
+        in_background: Whether to write in a thread.
+        on_stall: Called in a thread, with one line about a write that makes no progress.
 
     Attributes:
-        error: Why the latest save failed; ``None`` if it did not.
+        error: Error of the latest save; ``None`` if it succeeded.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class StateSaver(Generic[State]):
         self._due = time.monotonic() + interval
 
     def save_if_due(self) -> bool:
-        """Save if it is time to; whether one was begun."""
+        """Save if a save is due; returns whether one was begun."""
         if self._writer is not None:
             if self._writer.is_alive():
                 return False
@@ -67,20 +67,20 @@ class StateSaver(Generic[State]):
         return time.monotonic() >= self._due and self._begin()
 
     def save(self) -> None:
-        """Save, and wait until that is done."""
+        """Save, and wait until the save is complete."""
         self.close()
         self._begin()
         self.close()
 
     def close(self) -> None:
-        """Wait for a save that is under way."""
+        """Wait for a running save."""
         if self._writer is not None:
             self._writer.join()
             self._writer = None
             self._end(*self._outcome)
 
     def _begin(self) -> bool:
-        """Whether the state could be taken."""
+        """Begin a save; returns whether the state could be copied."""
         begin = time.monotonic()
         try:
             state = self._take()
@@ -98,10 +98,10 @@ class StateSaver(Generic[State]):
         def write() -> None:
             cpu = time.thread_time()
             problem = self._written(state)
-            # It runs concurrently with the work, on another core if there is one.
+            # The thread runs concurrently with training, on another core if there is one.
             self._outcome = taken + (time.thread_time() - cpu) / cores, problem
 
-        # A daemon: a disk that does not answer must not keep the process from its end.
+        # A daemon: a disk that does not respond must not prevent the end of the process.
         self._writer = threading.Thread(target=write, name="save-state", daemon=True)
         self._writer.start()
         return True
@@ -112,7 +112,7 @@ class StateSaver(Generic[State]):
                 self._write(state)
         except Exception as error:
             if self._in_background or isinstance(error, SAVE_ERRORS):
-                return error  # the edge of a thread reports everything
+                return error  # the edge of the thread: all errors are reported
             raise
         return None
 

@@ -1,4 +1,4 @@
-"""JSON as RFC 8259 has it, in both directions: no NaN, no infinity, no number beyond a float."""
+"""Reads and writes strict JSON (RFC 8259): no NaN, no infinity, no numbers beyond a float."""
 
 import json
 import math
@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from ding.utils.types import Json
 
-#: Levels of objects and lists in what is read, far from where parsers and encoders overflow.
+#: Maximum nesting of objects and lists, well below the limits of parsers and encoders.
 MAX_DEPTH = 32
 _LARGEST = 1.7976931348623157e308
 
@@ -18,8 +18,8 @@ def loads(content: bytes | str) -> Json:
     UTF-8.
 
     Raises:
-        ValueError: It is not JSON, is nested more than `MAX_DEPTH` levels deep, or holds a number
-            that no float can hold or text that is not Unicode.
+        ValueError: The content is not JSON, is nested more than `MAX_DEPTH` levels deep, or
+            contains a number beyond the range of floats or invalid Unicode.
     """
     value = parse(content)
     _check(value)
@@ -27,10 +27,10 @@ def loads(content: bytes | str) -> Json:
 
 
 def parse(content: bytes | str) -> Json:
-    """Parse JSON whose values are not used; faster than `loads`, which checks them.
+    """Parse JSON without the checks of `loads`; faster, for content whose values are not used.
 
     Raises:
-        ValueError: It is not JSON.
+        ValueError: The content is not JSON.
     """
     try:
         text = content.decode() if isinstance(content, bytes) else content
@@ -40,7 +40,7 @@ def parse(content: bytes | str) -> Json:
 
 
 def dumps(value: object, indent: int | None = None) -> str:
-    """Format a value as JSON; numbers that JSON lacks become ``null``, objects become text."""
+    """Format a value as JSON; NaN and infinity become ``null``, objects become text."""
     try:
         return json.dumps(value, indent=indent, allow_nan=False)
     except (ValueError, TypeError):
@@ -48,7 +48,7 @@ def dumps(value: object, indent: int | None = None) -> str:
 
 
 def plain(value: object) -> Json:
-    """What JSON can hold: no NaN, no arrays, no objects."""
+    """Convert a value to types of JSON: without NaN, arrays and objects."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -70,7 +70,7 @@ def _check(value: Json) -> None:
         item, depth = left.pop()
         if isinstance(item, str):
             if not item.isascii():
-                item.encode()  # half a surrogate pair is a UnicodeEncodeError, a ValueError
+                item.encode()  # an unpaired surrogate raises UnicodeEncodeError, a ValueError
         elif isinstance(item, (dict, list)):
             if depth > MAX_DEPTH:
                 raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")

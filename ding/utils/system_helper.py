@@ -1,4 +1,4 @@
-"""The process, its host, and threads that do not lose errors."""
+"""Network addresses, ports, memory, ids, and threads that report errors."""
 
 import contextlib
 import fcntl
@@ -13,14 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-#: What `get_ip` gives without a network.
+#: Result of `get_ip` without a network.
 NO_NETWORK = "127.0.0.1"
-#: Characters of an error's text in the line of a thread that failed.
+#: Maximum length of an error's text in the report of a failed thread.
 MAX_CAUSE = 300
 _CGROUP = "/sys/fs/cgroup"
 _SMALL = 64 << 20
 _FOUND_NUM = 100
-#: Linux: asks for the address of an interface, with a buffer of that size.
+#: Linux: the ioctl for the address of an interface, and the size of its buffer.
 _SIOCGIFADDR, _IFREQ = 0x8915, 40
 _found: deque[int] = deque(maxlen=_FOUND_NUM)
 _found_lock = threading.Lock()
@@ -28,7 +28,7 @@ _logger = logging.getLogger(__name__)
 
 
 def get_ip() -> str:
-    """The address by which other hosts reach this one; the loopback address without a network."""
+    """The address at which other hosts reach this one; the loopback address without a network."""
     try:
         return own_address("10.255.255.255")
     except OSError:
@@ -36,24 +36,24 @@ def get_ip() -> str:
 
 
 def own_address(host: str, port: int = 9) -> str:
-    """The address of this host on the way to another one.
+    """The local address of the route to another host.
 
     Raises:
-        OSError: There is no way to it.
+        OSError: There is no route to it.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect((host, port))  # sends nothing: UDP only picks the interface
+        probe.connect((host, port))  # sends nothing: UDP only selects the interface
         return probe.getsockname()[0]
 
 
 def interface_to(host: str) -> str | None:
-    """Name of the network interface on the way to a host; ``None`` if it cannot be found."""
+    """Name of the network interface of the route to a host; ``None`` if it cannot be found."""
     with contextlib.suppress(OSError), socket.socket() as probe:
         own = socket.inet_aton(own_address(host))
         for _, name in socket.if_nameindex():
             request = name.encode().ljust(_IFREQ, b"\0")
-            with contextlib.suppress(OSError):  # it has no address
+            with contextlib.suppress(OSError):  # the interface has no address
                 if fcntl.ioctl(probe, _SIOCGIFADDR, request)[20:24] == own:
                     return name
     return None
@@ -65,18 +65,18 @@ def get_pid() -> int:
 
 
 def get_task_uid() -> str:
-    """A name that no other call gives, on any host."""
+    """A globally unique name."""
     return f"{secrets.token_hex(8)}_{time.time_ns()}"
 
 
 class ReportingThread(threading.Thread):
-    """A daemon thread that does not end in silence when its work fails.
+    """A daemon thread that reports an error of its target.
 
     Args:
-        target: The work.
-        name: Of the thread.
-        on_failure: Called in the thread with the cause, one line, when `target` has raised; the
-            traceback is logged before. Has to end what waits for the work.
+        target: The function to run.
+        name: Name of the thread.
+        on_failure: Called in the thread with the cause (one line) if `target` raises, after the
+            traceback was logged. It must release all threads that wait for `target`.
         args: Arguments of `target`.
     """
 
@@ -100,9 +100,9 @@ class ReportingThread(threading.Thread):
 
 
 def available_memory() -> int:
-    """Bytes of memory that can still be had: of the machine, or of the container if that is less.
+    """Bytes of memory available on the host, or in the container if that is less.
 
-    2^63 where the system does not say.
+    Returns 2^63 if the system does not report it.
     """
     found = [1 << 63]
     with contextlib.suppress(OSError, ValueError):
@@ -113,7 +113,7 @@ def available_memory() -> int:
         limit, used = (
             int(Path(f"{_CGROUP}/memory.{one}").read_text()) for one in ("max", "current")
         )
-        # Cached files count as used, and make room for whatever needs it.
+        # Cached files count as used, but can be evicted.
         with open(f"{_CGROUP}/memory.stat") as file:
             cache = next(int(line.split()[1]) for line in file if line.startswith("inactive_file"))
         found.append(max(0, limit - used + cache))
@@ -121,12 +121,12 @@ def available_memory() -> int:
 
 
 def fits_memory(size: int) -> bool:
-    """Whether there is room for a number of bytes; small ones always fit."""
+    """Whether `size` bytes fit into the available memory; always true up to 64 MiB."""
     return size <= _SMALL or size <= available_memory()
 
 
 class PropagatingThread(threading.Thread):
-    """A thread whose `join` returns the target's result, or raises what it raised."""
+    """A thread whose `join` returns the target's result, or raises its error."""
 
     def run(self) -> None:
         self.ret: object = None
@@ -141,7 +141,7 @@ class PropagatingThread(threading.Thread):
             del self._target, self._args, self._kwargs  # type: ignore[attr-defined]
 
     def join(self, timeout: float | None = None) -> Any:
-        """Wait for the end; None if it does not come within `timeout` seconds."""
+        """Wait for the end; returns None if the thread is alive after `timeout` seconds."""
         super().join(timeout)
         if self.is_alive():
             return None
@@ -151,17 +151,17 @@ class PropagatingThread(threading.Thread):
 
 
 def find_free_port(host: str) -> int:
-    """A free TCP port at `host`, an address of this machine.
+    """A free TCP port at `host`, an address of this host.
 
-    The ports found last are not returned again, as their callers may not listen yet. Other
-    programs may take it all the same.
+    The ports found last are not returned again, because their callers may not listen yet. Another
+    program may still use the port first.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with contextlib.ExitStack() as held:  # so that each try finds another one
+    with contextlib.ExitStack() as held:  # keeps ports open, so that each try finds another one
         tries = 0
         while True:
             probe = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
-            # As servers do: to these a port of a connection that has just ended is free.
+            # As servers do: with this option, ports of connections that have just ended are free.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, 0))
             port: int = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Timers, and an alarm for code that hangs."""
+"""Timers, and time limits for calls."""
 
 import functools
 import signal
@@ -18,10 +18,10 @@ Result = TypeVar("Result")
 
 
 class EasyTimer:
-    """Times a ``with`` block; `value` is its duration in seconds.
+    """Measures a ``with`` block; `value` is its duration in seconds.
 
     Args:
-        cuda: Wait for the GPU's work at both ends, if the process has used a GPU at all.
+        cuda: Whether to synchronise with the GPU at both ends, if the process uses one.
     """
 
     def __init__(self, cuda: bool = True) -> None:
@@ -38,7 +38,7 @@ class EasyTimer:
         self.value = self._now() - self._start
 
     def _now(self) -> float:
-        # Without torch, or without CUDA in use, there is nothing to wait for.
+        # Without torch, or if CUDA is not in use, there is nothing to wait for.
         torch = sys.modules.get("torch") if self.cuda else None
         if torch is not None and torch.cuda.is_initialized():
             torch.cuda.synchronize()
@@ -46,13 +46,13 @@ class EasyTimer:
 
 
 class TimeWrapperTime:
-    """Times calls by the wall clock; nested and concurrent calls do not disturb each other."""
+    """Measures calls in wall-clock time; nested and concurrent calls are supported."""
 
     _cuda = False
 
     @classmethod
     def wrapper(cls, fn: Callable[Given, Result]) -> Callable[Given, tuple[Result, float]]:
-        """A function that returns the result of `fn` and the seconds that it took."""
+        """Wrap `fn` to return its result and its duration in seconds."""
 
         @functools.wraps(fn)
         def timed(*args: Given.args, **kwargs: Given.kwargs) -> tuple[Result, float]:
@@ -64,7 +64,7 @@ class TimeWrapperTime:
 
 
 class TimeWrapperCuda(TimeWrapperTime):
-    """The same, waiting for the GPU's work at both ends."""
+    """As `TimeWrapperTime`, but synchronises with the GPU at both ends."""
 
     _cuda = True
 
@@ -75,7 +75,7 @@ def build_time_helper(
     """The wrapper for ``'time'`` or ``'cuda'``.
 
     Args:
-        cfg: A config whose ``common.time_wrapper_type`` says which; used when given.
+        cfg: A config whose ``common.time_wrapper_type`` replaces `wrapper_type`.
     """
     kind = cfg["common"]["time_wrapper_type"] if cfg is not None else wrapper_type
     wrappers = {"time": TimeWrapperTime, "cuda": TimeWrapperCuda}
@@ -87,17 +87,17 @@ def build_time_helper(
 
 
 class CallTimeoutError(TimeoutError):
-    """Code did not finish in the time that this module allowed it."""
+    """Code did not finish within a time limit of this module."""
 
 
 class WatchDog:
-    """Raises `CallTimeoutError` in the main thread when `stop` does not come in time.
+    """Raises `CallTimeoutError` in the main thread if `stop` is not called in time.
 
-    It uses the process's alarm signal, so it works in the main thread only. An alarm that was set
-    before it continues when it stops.
+    It uses the process's alarm signal, so it only works in the main thread. An alarm that was set
+    before is restored by `stop`.
 
     Args:
-        timeout: Seconds.
+        timeout: Time limit in seconds.
     """
 
     def __init__(self, timeout: float = 1) -> None:
@@ -105,10 +105,10 @@ class WatchDog:
         self._is_running = False
 
     def start(self) -> None:
-        """Start to wait.
+        """Start the timer.
 
         Raises:
-            RuntimeError: Not in the main thread.
+            RuntimeError: The current thread is not the main thread.
         """
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("a WatchDog works in the main thread only: signals arrive there")
@@ -118,7 +118,7 @@ class WatchDog:
         self._outer_end = time.monotonic() + left if left else None
 
     def stop(self) -> None:
-        """Call it off. Harmless when it does not run."""
+        """Stop the timer, if it is running."""
         if not self._is_running:
             return
         self._is_running = False
@@ -126,7 +126,7 @@ class WatchDog:
         signal.signal(signal.SIGALRM, self._outer or signal.SIG_DFL)
         if self._outer_end is not None:  # another alarm (a test's time limit) continues
             left = self._outer_end - time.monotonic()
-            # With 0 it would never come.
+            # 0 would disable the alarm.
             signal.setitimer(signal.ITIMER_REAL, max(left, 1e-3))
 
     def __enter__(self) -> "WatchDog":
@@ -137,7 +137,7 @@ class WatchDog:
         self.stop()
 
     def _bite(self, signum: int, frame: FrameType | None) -> None:
-        if self._is_running:  # else it has come while `stop` was under way
+        if self._is_running:  # otherwise, the alarm came during `stop`
             self.stop()
             raise CallTimeoutError(f"the watched code did not finish within {self.timeout} s")
 
@@ -157,11 +157,11 @@ def timeout_wrapper(
 def timeout_wrapper(
     func: Callable[..., Result] | None = None, timeout: float | None = None
 ) -> Callable[..., object]:
-    """`func`, raising ``TimeoutError`` when it takes longer than `timeout` seconds, if that is set.
+    """Wrap `func` to raise ``TimeoutError`` if it takes longer than `timeout` seconds (if set).
 
-    In the main thread an alarm signal interrupts the call where it hangs, unless that is in C code
-    that never returns to the interpreter. In other threads the call is left behind in a daemon
-    thread, and what it was called on must not be used again. Without `func`, a decorator.
+    In the main thread, an alarm signal interrupts the call, except in C code that never returns to
+    the interpreter. In other threads, the call is abandoned in a daemon thread, and the objects
+    that it uses must not be used again. Without `func`, returns a decorator.
     """
     if func is None:
         return functools.partial(timeout_wrapper, timeout=timeout)

@@ -1,4 +1,4 @@
-"""Trackers: programs or custom classes that get a run's scalars in addition to its files."""
+"""Trackers: services such as wandb, or custom classes, to which a run's scalars are passed."""
 
 import contextlib
 import itertools
@@ -19,11 +19,11 @@ from ding.utils.types import Config, Json, Settings
 
 
 class Tracker:
-    """Base class for trackers. Override the methods you need; all of them do nothing here.
+    """Base class for trackers. Override the methods you need; all methods are no-ops here.
 
-    Trackers are called in one thread, which may wait for a service: training does not wait for it.
-    Scalars arrive about every two seconds. A tracker that raises is reported once and called no
-    more; the run continues.
+    All trackers are called in one thread, which may wait for a service; training does not wait for
+    it. Scalars are passed about every two seconds. A tracker that raises is reported once and not
+    called again; the run continues.
 
     Args:
         folder: The run's folder.
@@ -34,41 +34,42 @@ class Tracker:
         self.folder = folder
 
     def config(self, config: Settings) -> None:
-        """Take the run's completed config, plain JSON; once, when the run begins."""
+        """Called once, when the run begins, with its completed config (plain JSON)."""
 
     def scalars(self, values: Mapping[str, float], step: int | None, time: float) -> None:
-        """Take the scalars of one group (the part of a tag before the slash) at one step.
+        """Called with the scalars of one group (the part of a tag before the slash) at one step.
 
         Args:
-            values: By tag, such as ``evaluator_step/reward_mean``.
-            step: Updates for groups that end in ``_iter``, env steps for those in ``_step``.
+            values: Values by tag, such as ``evaluator_step/reward_mean``.
+            step: Number of updates for groups that end with ``_iter``, of env steps for groups that
+                end with ``_step``.
             time: Seconds since 1970.
         """
 
     def end(self, status: str, reason: str, facts: Mapping[str, Json]) -> None:
-        """Take how the run ended; the last call. The run waits for it for a few seconds at most.
+        """Called when the run has ended; the last call. The run waits a few seconds for it.
 
         Args:
             status: ``converged``, ``finished``, ``interrupted`` or ``failed``.
-            reason: One line for a human.
+            reason: Readable reason, one line.
             facts: Entries of ``run.json``, such as ``best_return``.
         """
 
 
 class Trackers:
-    """The trackers that a config names, fed from the run's ``metrics.jsonl`` in one thread.
+    """The trackers of a config; one thread passes them the rows of the run's ``metrics.jsonl``.
 
-    They read the file because the learners of a parallel run are separate processes, whose
-    figures meet there; and because it is a queue that holds no memory, however slow a tracker is.
+    They read the file because the separate processes of a parallel run write their scalars to it,
+    and because it is a queue that needs no memory, however slow a tracker is.
 
     Args:
-        given: Options by name, or names alone.
-        folder: The run's folder; rows that its ``metrics.jsonl`` holds already are of an earlier
-            run.
+        given: Options by name, or only names.
+        folder: The run's folder; existing rows of its ``metrics.jsonl`` are from an earlier run and
+            are skipped.
 
     Raises:
-        ConfigError: ``given`` is something else, or a tracker does not take its options.
-        UnknownTypeError: No tracker is registered under a name.
+        ConfigError: ``given`` has another form, or a tracker does not accept its options.
+        UnknownTypeError: A name is not registered.
     """
 
     def __init__(self, given: object, folder: str) -> None:
@@ -82,7 +83,7 @@ class Trackers:
                 self._trackers[name] = _build(name, folder, own)
             except (ConfigError, UnknownTypeError, ImportError):
                 raise
-            except Exception as error:  # of a user's class or a service, which training outlives
+            except Exception as error:  # an error of a user's class or a service; the run continues
                 self._failed[name] = error
         self._calls: queue.SimpleQueue[tuple[str, tuple[object, ...]]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="trackers", daemon=True)
@@ -94,7 +95,7 @@ class Trackers:
 
     def feed(self) -> None:
         """Pass the new rows to the trackers; report those that failed."""
-        # One call passes on all new rows: a slow tracker must not make a queue of them.
+        # One call passes all new rows: calls must not pile up behind a slow tracker.
         if self._calls.empty():
             self._calls.put(("scalars", ()))
         for name, error in list(self._failed.items()):
@@ -120,14 +121,14 @@ class Trackers:
                 self._call(method, *arguments)
 
     def _pass_rows(self) -> None:
-        with contextlib.suppress(OSError):  # nothing was written yet
+        with contextlib.suppress(OSError):  # the file does not exist yet
             for piece in metrics_from(self._folder, self._offset):
                 self._offset = piece.offset
                 for line in piece.content.splitlines():
                     self._pass_row(line)
 
     def _pass_row(self, line: bytes) -> None:
-        with contextlib.suppress(ValueError):  # torn, by a process that was killed
+        with contextlib.suppress(ValueError):  # an incomplete line of a killed process
             row = parse_row(line)
             values = {t: float("nan") if v is None else v for t, v in row.values.items()}
             self._call("scalars", values, row.step, row.time)
@@ -136,7 +137,7 @@ class Trackers:
         for name, tracker in list(self._trackers.items()):
             try:
                 getattr(tracker, method)(*arguments)
-            except Exception as error:  # as above
+            except Exception as error:  # as in the constructor
                 del self._trackers[name]
                 self._failed[name] = error
 
@@ -160,7 +161,7 @@ def _options(given: object) -> dict[str, Config]:
 
 def _build(name: str, folder: str, options: Config) -> Tracker:
     import_module(list(options.pop("import_names", [])))
-    TRACKER_REGISTRY.get(name)  # an unknown name, before anything that building raises
+    TRACKER_REGISTRY.get(name)  # raises for an unknown name, before the errors of `build`
     try:
         return TRACKER_REGISTRY.build(name, folder, **options)
     except ImportError as error:
@@ -174,14 +175,14 @@ def _build(name: str, folder: str, options: Config) -> Tracker:
 
 @TRACKER_REGISTRY.register("wandb")
 class WandbTracker(Tracker):
-    """Logs to a run of Weights & Biases; ``mode="offline"`` needs no network.
+    """Logs to Weights & Biases; ``mode="offline"`` needs no network.
 
-    Each group has its own x axis, ``<group>/step``: updates or env steps.
+    Each group has a separate x axis, ``<group>/step``: updates or env steps.
 
     Args:
-        folder: The run's folder; wandb's own files go there, unless ``dir`` says where.
-        options: Arguments of ``wandb.init``, such as ``project``. A run that is open already is
-            taken as it is, and left open.
+        folder: The run's folder; also wandb's folder, unless ``dir`` is set.
+        options: Arguments of ``wandb.init``, such as ``project``. A wandb run that is already
+            active is used without them, and not finished.
     """
 
     def __init__(self, folder: str, **options: object) -> None:
@@ -212,19 +213,19 @@ class WandbTracker(Tracker):
 
 
 _ENDS = {"failed": "FAILED", "interrupted": "KILLED"}
-#: What MLflow takes in one call, and the length of one parameter.
+#: Maximum number of parameters per call of MLflow, and maximum length of a parameter.
 _PARAMS, _LONGEST = 100, 500
 
 
 @TRACKER_REGISTRY.register("mlflow")
 class MlflowTracker(Tracker):
-    """Logs to a run of MLflow.
+    """Logs to MLflow.
 
     Args:
         folder: The run's folder; its name becomes the name of MLflow's run.
-        tracking_uri: Where to, such as ``sqlite:///mlflow.db``; by default what the variable
-            ``MLFLOW_TRACKING_URI`` says, or a place in the working folder.
-        experiment: MLflow's experiment, created if it does not exist.
+        tracking_uri: Tracking URI, such as ``sqlite:///mlflow.db``; by default the environment
+            variable ``MLFLOW_TRACKING_URI``, or MLflow's default in the working directory.
+        experiment: MLflow's experiment, which is created if it does not exist.
     """
 
     def __init__(

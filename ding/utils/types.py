@@ -1,19 +1,19 @@
-"""Types of values that all layers exchange and that depend on a user's config, model or file."""
+"""Types of values that depend on a user's config, model or file, for all layers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-#: A config, and one that is only read: its keys depend on the classes that it names.
+#: A config, and a read-only config; the keys depend on the classes in it.
 Config: TypeAlias = dict[str, Any]
 Settings: TypeAlias = Mapping[str, Any]
-#: What ``state_dict`` returns, and what ``load_state_dict`` takes.
+#: Result of ``state_dict``, and argument of ``load_state_dict``.
 State: TypeAlias = dict[str, Any]
 SavedState: TypeAlias = Mapping[str, Any]
-#: A value of JSON, and an object of it, as read or to be written.
+#: A JSON value, and a JSON object.
 Json: TypeAlias = Any
 JsonObject: TypeAlias = dict[str, Json]
 #: A leaf, or nested dicts, lists and tuples of leaves. A leaf is an array, a tensor, a number, a
-#: text or None; only the caller knows the structure.
+#: string or None; the structure depends on the caller.
 Tree: TypeAlias = Any
-#: Shape of an array, or of the parts of an observation or action by name; one number is one axis.
+#: Shape of an array, or shapes of the parts of an observation or action; a number is one axis.
 Shape: TypeAlias = int | Sequence[int] | Mapping[str, "Shape"]

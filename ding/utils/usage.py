@@ -1,4 +1,4 @@
-"""What a process and its children use of the machine: CPU, memory and GPU, for the run's log."""
+"""Measures CPU, memory and GPU usage of a process and its children, for the run's log."""
 
 import contextlib
 import os
@@ -12,17 +12,17 @@ from functools import cache
 
 from ding.utils import durations
 
-#: The figures of a process; 100 percent of CPU is one core, a megabyte is 10^6 bytes.
+#: Names of the figures; 100 percent of CPU is one core, a megabyte is 10^6 bytes.
 FIGURES = ("cpu_percent", "memory_mb", "gpu_memory_mb")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class UsageMeter:
-    """Measures this process; threads may share it.
+    """Measures the resource usage of this process. Thread-safe.
 
     Args:
-        children: Whether processes that it has started count, such as those of environments.
+        children: Whether to include child processes, such as those of environments.
     """
 
     def __init__(self, children: bool = True) -> None:
@@ -33,7 +33,7 @@ class UsageMeter:
         self._figures: dict[str, float] = {}
 
     def read(self) -> dict[str, float] | None:
-        """The figures of `FIGURES` that are known here, if those of the last call are old.
+        """Measure the available figures of `FIGURES`, unless the last ones are recent.
 
         Returns:
             ``None`` if the last figures are younger than ``durations.USAGE_SPAN``.
@@ -44,7 +44,7 @@ class UsageMeter:
                 return None
             pids = self._pids()
             seconds = _cpu_seconds(pids)
-            # Processes that have ended since are left out: their time is not known.
+            # Processes that have ended since are not included: their CPU time is unknown.
             used = sum(now - self._seconds.get(pid, 0.0) for pid, now in seconds.items())
             figures = {
                 "cpu_percent": round(100 * used / span, 1),
@@ -61,8 +61,8 @@ class UsageMeter:
     def _pids(self) -> list[int]:
         pids = [os.getpid()]
         if self._children:
-            for pid in pids:  # grows
-                # A thread's file holds the children that it has started.
+            for pid in pids:  # the list grows in the loop
+                # The file of each thread lists the children that it has started.
                 with contextlib.suppress(OSError):
                     for thread in os.listdir(f"/proc/{pid}/task"):
                         with open(f"/proc/{pid}/task/{thread}/children") as file:
@@ -72,12 +72,12 @@ class UsageMeter:
 
 @cache
 def process_meter() -> UsageMeter:
-    """The meter of this process, for workers whose tasks end before a first span is over."""
+    """The meter of this process, shared by all tasks: a task may be shorter than one span."""
     return UsageMeter()
 
 
 def process_name() -> str:
-    """A name that no other process of a run has."""
+    """A name of this process that is unique in a run."""
     return f"{platform.node()}:{os.getpid()}"
 
 
@@ -87,35 +87,36 @@ def reported_usage() -> dict[str, float | str]:
 
 
 def _cpu_seconds(pids: list[int]) -> dict[int, float]:
-    """CPU time of processes; without ``/proc`` that of this one alone."""
+    """CPU time of processes; without ``/proc``, only that of this process."""
     found = {}
     for pid in pids:
         with contextlib.suppress(OSError, ValueError, IndexError):
             with open(f"/proc/{pid}/stat", "rb") as file:
-                # The name before the last bracket may hold anything. Fields 14 and 15 of proc(5).
+                # The name, which ends with the last bracket, may contain any character. Fields 14
+                # and 15 of proc(5).
                 fields = file.read().rpartition(b")")[2].split()
             found[pid] = (int(fields[11]) + int(fields[12])) / _TICKS
     return found or {os.getpid(): time.process_time()}
 
 
 def _memory(pids: list[int]) -> float:
-    """Bytes of the first process, and of the others those that they do not share."""
+    """Resident memory of the first process plus the unshared memory of the others, in bytes."""
     total = 0.0
     for pid in pids:
         with contextlib.suppress(OSError, ValueError, IndexError):
             with open(f"/proc/{pid}/statm") as file:
                 _, resident, shared, *_ = map(int, file.read().split())
-            # Forked children share nearly all with their parent: count that once.
+            # Forked children share most memory with their parent: count it once.
             total += (resident if pid == pids[0] else resident - shared) * _PAGE
     if total:
         return total
-    # The highest so far, in kilobytes (bytes on macOS).
+    # The peak so far, in kilobytes (bytes on macOS).
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _gpu_figures() -> dict[str, float]:
-    """Memory of the tensors of this process on the GPU that it uses, if it does."""
+    """GPU memory that torch has reserved in this process; empty if CUDA is not in use."""
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "cuda") or not torch.cuda.is_initialized():
         return {}
