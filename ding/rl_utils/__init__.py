@@ -1,6 +1,7 @@
 """Returns, advantages, losses and exploration.
 
-Not lazy: ``gae`` is a function here and a module below, and the function must win.
+The imports are not lazy: ``gae`` is a function here and also a submodule, and the function must
+have precedence.
 """
 
 import inspect
@@ -85,7 +86,7 @@ from ding.rl_utils.vtrace import (
     vtrace_nstep_return as vtrace_nstep_return,
 )
 
-# Users' code makes these; the policies of this package compute from dicts.
+# For users' code; the policies of this package use dicts.
 ppg_data = _tuple("ppg_data", "logit_new logit_old action value_new value_old return_ weight")
 ppg_joint_loss = _tuple("ppg_joint_loss", "auxiliary_loss behavioral_cloning_loss")
 
@@ -114,5 +115,5 @@ fqf_nstep_td_data = _tuple(
 )
 m_q_1step_td_data = _tuple("m_q_1step_td_data", "q target_q next_q act reward done weight")
 
-# The names of all imports above, which stand here once.
+# All imported names above, so that they need not be listed twice.
 __all__ = [name for name, value in vars().items() if name[0] != "_" and not inspect.ismodule(value)]

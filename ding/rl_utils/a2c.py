@@ -10,14 +10,15 @@ a2c_loss = namedtuple("a2c_loss", ["policy_loss", "value_loss", "entropy_loss"])
 
 
 def a2c_error(data: a2c_data) -> a2c_loss:
-    """Losses with a categorical policy, or with independent normal distributions.
+    """Losses for a categorical or a diagonal Gaussian policy.
 
     Args:
-        data: ``a2c_data``: ``logit`` ``[B, N]`` and ``action`` int64 ``[B]``, or a dict of ``mu``
-            and ``sigma`` ``[B, A]`` and ``[B, A]``; the rest ``[B]``; ``weight`` may be ``None``.
+        data: ``a2c_data``: ``logit`` ``[B, N]`` and ``action`` int64 ``[B]``, or ``logit`` a dict
+            of ``mu`` and ``sigma`` ``[B, A]`` and ``action`` ``[B, A]``; the rest ``[B]``;
+            ``weight`` may be ``None``.
 
     Returns:
-        Scalars to be minimised, but ``entropy_loss`` is the entropy itself.
+        Scalar losses to minimise; ``entropy_loss`` is the entropy itself.
     """
     logit, action, value, adv, return_, weight = data
     logp, entropy = log_prob_and_entropy(logit, action)
@@ -28,5 +29,5 @@ def a2c_error(data: a2c_data) -> a2c_loss:
     )
 
 
-#: The form of ``logit`` determines which kind of action it is.
+#: ``a2c_error`` detects the type of action from ``logit``.
 a2c_error_continuous = a2c_error

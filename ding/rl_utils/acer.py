@@ -16,27 +16,28 @@ def acer_policy_error(
     ratio: torch.Tensor,
     c_clip_ratio: float = 10.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The policy's loss with truncated importance weights, and the correction of their bias.
+    """Policy loss with truncated importance weights, and the bias correction (equation 9).
 
-    Equation 9 of the paper. Only ``target_logit`` gets a gradient.
+    Gradients flow only into ``target_logit``.
 
     Args:
         q_values: ``[T, B, N]``.
-        q_retraces: See ``compute_q_retraces``; ``[T, B, 1]``.
-        v_pred: Values of the states ``[T, B, 1]``.
+        q_retraces: Targets of ``compute_q_retraces``, ``[T, B, 1]``.
+        v_pred: State values ``[T, B, 1]``.
         target_logit: Log-probabilities of the learned policy ``[T, B, N]``.
         actions: int64 ``[T, B]``.
-        ratio: Probability of each action now over that at the time, ``[T, B, N]``.
-        c_clip_ratio: Bound of the importance weights.
+        ratio: Importance weights of all actions: probability under the learned policy divided by
+            that under the behaviour policy, ``[T, B, N]``.
+        c_clip_ratio: Upper bound of the importance weights.
 
     Returns:
-        Two losses ``[T, B, 1]``, to be minimised.
+        Two losses ``[T, B, 1]`` to minimise.
     """
     index = actions.long().unsqueeze(-1)
     with torch.no_grad():
         weight = ratio.gather(-1, index).clamp(max=c_clip_ratio)
         gain = weight * (q_retraces - v_pred)
-        # (ρ - c) / ρ where that is positive, for all actions as the policy would choose them.
+        # max(0, (ρ - c) / ρ), as an expectation over the actions of the learned policy.
         beyond = (1 - c_clip_ratio / ratio).clamp(min=0)
         correction = target_logit.exp() * beyond * (q_values - v_pred)
     actor_loss = -gain * target_logit.gather(-1, index)
@@ -46,11 +47,11 @@ def acer_policy_error(
 def acer_value_error(
     q_values: torch.Tensor, q_retraces: torch.Tensor, actions: torch.Tensor
 ) -> torch.Tensor:
-    """Half the squared error of the values of the actions that were done, ``[T, B, 1]``.
+    """Half the squared error of the values of the executed actions, ``[T, B, 1]``.
 
     Args:
         q_values: ``[T, B, N]``.
-        q_retraces: ``[T, B, 1]``; no gradient flows into them.
+        q_retraces: ``[T, B, 1]``, without gradients.
         actions: int64 ``[T, B]``.
     """
     q_value = q_values.gather(-1, actions.long().unsqueeze(-1))
@@ -63,21 +64,21 @@ def acer_trust_region_update(
     avg_logit: torch.Tensor,
     trust_region_value: float,
 ) -> list[torch.Tensor]:
-    """Take from gradients what leads too far away from the average policy.
+    """Project gradients so that the policy stays close to the average policy (equation 12).
 
-    Equation 12 of the paper, with the logits as the statistics of the policy: the gradient ``z``
-    nearest to the given one for which the divergence of the average policy from the learned one
-    grows by no more than ``trust_region_value``, to first order.
+    With the logits as the statistics of the policy, the result is the gradient ``z`` closest to the
+    given one for which the KL divergence between the average and the learned policy grows by at
+    most ``trust_region_value``, to first order.
 
     Args:
-        actor_gradients: Of the objective, with respect to the logits, ``[*, N]`` each.
+        actor_gradients: Gradients of the objective with respect to the logits, ``[*, N]`` each.
         target_logit: Logits of the learned policy ``[*, N]``.
         avg_logit: Logits of the average policy ``[*, N]``.
         trust_region_value: The bound δ.
     """
     with torch.no_grad():
         growth = target_logit.softmax(-1) - avg_logit.softmax(-1)
-        # The policies may be equal: then nothing grows, and nothing is taken away.
+        # If the policies are equal, the divergence does not grow and the gradient is unchanged.
         square = growth.pow(2).sum(-1, keepdim=True).clamp(min=torch.finfo(growth.dtype).tiny)
         updated = []
         for gradient in actor_gradients:
@@ -96,26 +97,26 @@ def compute_q_retraces(
     gamma: float = 0.9,
     lambda_: float = 1.0,
 ) -> torch.Tensor:
-    """Targets of the values of the actions that were done.
+    """Retrace targets for the values of the executed actions.
 
     Args:
         q_values: ``[T + 1, B, N]``.
-        v_pred: Values of the states under the learned policy ``[T + 1, B, 1]``.
+        v_pred: State values under the learned policy ``[T + 1, B, 1]``.
         rewards: ``[T, B]``.
         actions: int64 ``[T, B]``.
-        weights: Of what follows each step, ``[T, B]``: 0 where the episode terminated.
-        ratio: Probability of each action now over that at the time, ``[T, B, N]``.
-        lambda_: Weight of longer corrections.
+        weights: Weight of the value after each step, ``[T, B]``: 0 where the episode terminated.
+        ratio: Importance weights of all actions, ``[T, B, N]``.
+        lambda_: Decay of the trace.
 
     Returns:
-        ``[T + 1, B, 1]``; the last is ``v_pred`` of the last state.
+        ``[T + 1, B, 1]``; the last one is ``v_pred`` of the last state.
     """
     with torch.no_grad():
         index = actions.long().unsqueeze(-1)
         discount = gamma * weights
         q_value = q_values[:-1].gather(-1, index).squeeze(-1)
         trace = lambda_ * ratio.gather(-1, index).squeeze(-1).clamp(max=1)
-        # What the target of each step takes over from that of the next one.
+        # Weight of the next step's target in the target of each step.
         factor = torch.cat([discount[:-1] * trace[1:], torch.zeros_like(discount[-1:])])
         delta = rewards + discount * v_pred[1:, :, 0]
         delta[:-1] -= factor[:-1] * q_value[1:]

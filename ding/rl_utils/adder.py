@@ -1,7 +1,6 @@
-"""From trajectories of rows to training samples: advantages, n-step windows, unrolls.
+"""Turns trajectories of rows into training samples: advantages, n-step windows, unrolls.
 
-Each function returns new dicts and leaves those that it was given as they were; the values in
-them are shared.
+The functions return new dicts and do not change their arguments; the values in them are shared.
 """
 
 from collections import deque
@@ -19,7 +18,7 @@ Row = dict[str, Tree]
 
 
 class Adder:
-    """The functions of this module under one name."""
+    """The functions of this module as class methods."""
 
     @classmethod
     def get_gae(
@@ -33,10 +32,10 @@ class Adder:
         """Add ``adv``, the generalised advantage estimate, to each row.
 
         Args:
-            data: Consecutive rows with ``value`` and ``reward``. An inner row that is ``done``
-                ends an episode.
-            last_value: Value of the last row's ``next_obs``; zero if that is terminal.
-            cuda: Compute on the GPU.
+            data: Consecutive rows with ``value`` and ``reward``. A row with ``done``, except the
+                last one, ends an episode.
+            last_value: Value of the last row's ``next_obs``; zero if it is terminal.
+            cuda: Whether to compute on the GPU.
         """
         rows = list(data)
         if not rows:
@@ -45,9 +44,9 @@ class Adder:
         next_value = torch.cat([value[1:], _flat(last_value).to(value).unsqueeze(0)])
         reward = torch.stack([_flat(row["reward"]) for row in rows]).to(value.dtype)
         if reward.shape[1] == 1:
-            # One reward for one value (or for all agents' values).
+            # One reward for one value, or for the values of all agents.
             reward = reward.expand_as(value)
-        # The last value says what the last row leads to, whatever its flag.
+        # The last value determines the bootstrap of the last row, whatever its flag.
         done = torch.tensor([bool(row.get("done", False)) for row in rows[:-1]] + [False])
         columns = (value, next_value, reward, done.unsqueeze(1).expand_as(value))
         if cuda:
@@ -66,11 +65,11 @@ class Adder:
         gae_lambda: float,
         cuda: bool = False,
     ) -> list[Row]:
-        """``get_gae`` that finds the last value itself.
+        """``get_gae`` with a last value from the data.
 
         Args:
-            done: Whether the last row is terminal: its next value is zero then. If not, the last
-                row only lends its value and is left out of the result.
+            done: Whether the last row is terminal, so that the last value is zero. If not, the last
+                row only provides the last value and is not in the result.
         """
         rows = list(data)
         if not rows:
@@ -91,15 +90,15 @@ class Adder:
     ) -> deque[Row]:
         """Turn one-step rows into n-step rows.
 
-        A window ends with the data or where a row is ``done``, whichever comes first. Its row
-        gets the ``next_obs`` and ``done`` of the last row within, ``reward`` of shape
+        A window ends after ``nstep`` rows, at a row with ``done``, or at the end of the data. Its
+        row gets the ``next_obs`` and ``done`` of the window's last row, ``reward`` of shape
         ``(nstep,)`` padded with zeros, and ``value_gamma``, the discount of the value of
         ``next_obs``.
 
         Args:
-            cum_reward: Give the discounted sum as ``reward`` instead, in the reward's own shape.
-            correct_terminate_gamma: Let ``value_gamma`` be gamma to the number of steps really
-                taken, not always to ``nstep``.
+            cum_reward: Whether ``reward`` is the discounted sum instead, in its original shape.
+            correct_terminate_gamma: Whether ``value_gamma`` is gamma to the power of the window's
+                actual length, instead of ``nstep``.
         """
         rows = list(data)
         if nstep == 1:
@@ -131,17 +130,17 @@ class Adder:
         last_fn_type: str = "last",
         null_transition: Row | None = None,
     ) -> list[Row]:
-        """Cut a trajectory into unrolls.
+        """Split a trajectory into unrolls.
 
         Args:
-            unroll_len: Rows per unroll; 1 returns the rows themselves.
-            last_fn_type: What becomes of a remainder: ``'last'`` fills it up with the rows just
-                before it (with null rows if there are too few), ``'null_padding'`` with null
-                rows after it, ``'drop'`` leaves it out.
-            null_transition: Null row to use; one is made from the first row by default.
+            unroll_len: Number of rows per unroll; 1 returns the rows themselves.
+            last_fn_type: Treatment of a remainder: ``'last'`` prepends the rows before it (or pads
+                with null rows if there are too few), ``'null_padding'`` appends null rows,
+                ``'drop'`` drops it.
+            null_transition: The null row; by default it is made from the first row.
 
         Returns:
-            For each unroll a dict of lists; recurrent states stay whole, one for each row.
+            A dict of lists for each unroll; recurrent states are lists with one state per row.
         """
         if last_fn_type not in ("last", "null_padding", "drop"):
             raise ValueError(
@@ -180,7 +179,7 @@ def _flat(value: Tree) -> torch.Tensor:
 
 
 def _padded(rewards: Sequence[Tree], nstep: int) -> torch.Tensor:
-    """The rewards as float32 ``[nstep, *]``, without the dimension of a reward of shape (1,)."""
+    """The rewards as float32 ``[nstep, *]``; rewards of shape (1,) are squeezed."""
     stacked = torch.stack([torch.as_tensor(reward, dtype=torch.float32) for reward in rewards])
     if stacked.shape[1:] == (1,):
         stacked = stacked.squeeze(1)
@@ -194,7 +193,7 @@ def _null_rows(template: Row, count: int, null_transition: Row | None) -> list[R
         return [dict(null_transition) for _ in range(count)]
     rows = get_null_data(template, count)
     if "null" not in template:
-        # Rows of one unroll have the same keys; `done` and `reward` distinguish them.
+        # All rows of an unroll must have the same keys.
         for row in rows:
             del row["null"]
     return rows

@@ -1,4 +1,4 @@
-"""Temporal-difference errors of value distributions."""
+"""Temporal-difference errors of distributional value functions."""
 
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
@@ -30,8 +30,8 @@ def dist_1step_td_error(
     Args:
         data: `dist_1step_td_data`: ``dist`` and ``next_dist`` ``[B, N, n_atom]``, actions ``[B]``
             int64, ``reward``, ``done`` and ``weight`` (or None) ``[B]``.
-        v_min: Return of the first atom.
-        v_max: Return of the last atom.
+        v_min: Value of the first atom.
+        v_max: Value of the last atom.
         n_atom: Number of atoms.
 
     Returns:
@@ -59,7 +59,7 @@ def dist_nstep_td_error(
         v_min: Value of the first atom.
         v_max: Value of the last atom.
         n_atom: Number of atoms.
-        value_gamma: Discount of the next value ``[B]``; gamma to the ``nstep`` by default.
+        value_gamma: Discount of the next value ``[B]``; by default ``gamma ** nstep``.
 
     Returns:
         Loss and error per sample ``[B]``.
@@ -91,10 +91,9 @@ def qrdqn_nstep_td_error(
     Args:
         data: ``qrdqn_nstep_td_data``: quantiles ``[B, N, Q]``, actions int64 ``[B]``,
             ``reward`` ``[nstep, B]``, ``done`` ``[B]``, ``tau`` the quantile fractions of
-            ``q``, ``[B, Q, 1]`` or what broadcasts to it, ``weight`` ``[B]`` or
-            ``None``.
-        value_gamma: Discount of the next value ``[B]``; gamma to the ``nstep`` by default.
-        kappa: Up to this error the loss is quadratic.
+            ``q``, broadcastable to ``[B, Q, 1]``, ``weight`` ``[B]`` or ``None``.
+        value_gamma: Discount of the next value ``[B]``; by default ``gamma ** nstep``.
+        kappa: The loss is quadratic up to this error.
 
     Returns:
         Loss and error per sample ``[B]``: the sum over predicted quantiles of the mean over
@@ -116,7 +115,7 @@ def qrdqn_nstep_td_error(
 
 
 def shape_fn_dntd(args: Sequence[Tree], kwargs: Mapping[str, Tree]) -> list[int]:
-    """``[nstep, B, N, n_atom]`` of a call of `dist_nstep_td_error`; the others likewise."""
+    """``[nstep, B, N, n_atom]`` of a call of `dist_nstep_td_error` or a similar function."""
     dist, _, _, _, reward, *_ = args[0] if args else kwargs["data"]
     return [len(reward), *dist.shape]
 
@@ -125,11 +124,11 @@ shape_fn_qrdqn = shape_fn_dntd
 
 
 def project(prob: torch.Tensor, atoms: torch.Tensor, v_min: float, v_max: float) -> torch.Tensor:
-    """Share the mass at shifted atoms out among the two fixed atoms around each.
+    """Distribute the mass of each shifted atom to the two neighbouring fixed atoms.
 
     Args:
-        prob: ``[B, n_atom]``.
-        atoms: Where that mass is, ``[B, n_atom]``; beyond the ends it goes to the end.
+        prob: Probability mass of the shifted atoms, ``[B, n_atom]``.
+        atoms: Values of the shifted atoms, ``[B, n_atom]``; clipped to ``[v_min, v_max]``.
         v_min: Value of the first fixed atom.
         v_max: Value of the last fixed atom.
 
@@ -138,7 +137,7 @@ def project(prob: torch.Tensor, atoms: torch.Tensor, v_min: float, v_max: float)
     """
     n_atom = prob.shape[1]
     position = (atoms.clamp(v_min, v_max) - v_min) * ((n_atom - 1) / (v_max - v_min))
-    # Rounding may put the last atom a little beyond the end.
+    # Rounding may move the last atom slightly beyond the end.
     position = position.clamp(0, n_atom - 1)
     lower = position.floor().clamp(max=max(n_atom - 2, 0))
     to_upper = prob * (position - lower)

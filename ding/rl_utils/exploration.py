@@ -15,12 +15,12 @@ def get_epsilon_greedy_fn(
     """Schedule of ε-greedy exploration, from ``start`` down to ``end``.
 
     Args:
-        decay: ``'linear'``: step at which ``end`` is reached. ``'exp'``: steps in which the
-            distance to ``end`` shrinks by the factor e.
+        decay: ``'linear'``: step at which ``end`` is reached. ``'exp'``: number of steps in which
+            the distance to ``end`` shrinks by the factor e.
         type_: ``'linear'`` or ``'exp'``.
 
     Returns:
-        Step to epsilon.
+        A function from the step to epsilon.
 
     Example:
 
@@ -39,7 +39,7 @@ def get_epsilon_greedy_fn(
 
 
 class BaseNoise(ABC):
-    """Noise to add to actions."""
+    """Base class of action noise."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class BaseNoise(ABC):
 
 
 class GaussianNoise(BaseNoise):
-    """Independent draws from a normal distribution, float32 of the shape that is asked for.
+    """Independent Gaussian noise, float32.
 
     Args:
         mu: Mean.
@@ -72,14 +72,14 @@ class GaussianNoise(BaseNoise):
 
 
 class OUNoise(BaseNoise):
-    """An Ornstein-Uhlenbeck process: draws that follow each other smoothly.
+    """Ornstein-Uhlenbeck noise, correlated in time.
 
     Args:
-        mu: Where the process is drawn to.
-        sigma: Strength of the noise.
-        theta: Strength of the pull.
-        dt: Time between draws.
-        x0: Start of the process.
+        mu: Long-term mean.
+        sigma: Scale of the noise.
+        theta: Rate of reversion to the mean.
+        dt: Time between samples.
+        x0: Initial value; None for zeros.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class OUNoise(BaseNoise):
         self.reset()
 
     def reset(self) -> None:
-        """Go back to the start."""
+        """Reset the process to its initial value."""
         self._x = self._x0
 
     def __call__(
@@ -117,7 +117,7 @@ class OUNoise(BaseNoise):
 
     @x0.setter
     def x0(self, _x0: float | torch.Tensor | None) -> None:
-        """Set the start and go there."""
+        """Set the initial value and reset the process."""
         self._x0 = _x0
         self.reset()
 
@@ -129,11 +129,11 @@ def create_noise_generator(noise_type: str, noise_kwargs: Config) -> BaseNoise:
     """Build noise by name.
 
     Args:
-        noise_type: ``'gauss'`` or ``'ou'`` (Ornstein and Uhlenbeck).
+        noise_type: ``'gauss'`` or ``'ou'`` (Ornstein-Uhlenbeck).
         noise_kwargs: Arguments of `GaussianNoise` or `OUNoise`.
 
     Raises:
-        KeyError: An unknown name.
+        KeyError: The name is unknown.
     """
     if noise_type not in _NOISES:
         raise KeyError(f"got noise_type {noise_type!r}: expected one of {sorted(_NOISES)}")

@@ -18,10 +18,10 @@ def gae(data: gae_data, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Ten
     Args:
         data: ``gae_data`` with ``value``, ``next_value`` and ``reward`` of shape ``[T]`` or
             ``[T, B]`` (values ``[T, B, A]`` for A agents). ``done`` masks the bootstrap value;
-            ``traj_flag`` marks each trajectory's last row, where the recursion stops, and is
-            ``done`` when ``None``. Either may be ``None``: then nothing ends within.
+            ``traj_flag`` marks the last row of each trajectory, where the recursion stops, by
+            default ``done``. If both are ``None``, the data is one trajectory without an end.
         gamma: Discount factor.
-        lambda_: Weight of longer estimates: 0 is the one-step error, 1 the full return.
+        lambda_: Trace decay: 0 is the one-step TD error, 1 the full return.
 
     Returns:
         Advantages in the shape of ``value``.
@@ -71,9 +71,10 @@ def gae_columns(
 
     Args:
         value: V of each row's ``obs``, ``[N]``; or ``[N, agents]``.
-        next_value: V of each row's ``next_obs``, likewise; not used where ``done``.
-        reward: ``[N]``, the team's; or ``[N, agents]``.
-        done: ``[N]``, true where the episode terminated; a cut bootstraps from ``next_value``.
+        next_value: V of each row's ``next_obs``, in the same shape; not used where ``done``.
+        reward: ``[N]``, shared by all agents; or ``[N, agents]``.
+        done: ``[N]``, true where the episode terminated; a truncated trajectory bootstraps from
+            ``next_value``.
         lengths: ``[n_traj]``, lengths of the trajectories.
 
     Returns:
@@ -87,12 +88,12 @@ def gae_columns(
     delta = reward + gamma * alive * next_value - value
     factor = gamma * lambda_ * alive
     lengths = np.asarray(lengths)
-    # No advantage crosses the end of a trajectory, also where that was only cut.
+    # Advantages do not cross the end of a trajectory, even if it was only truncated.
     factor[np.cumsum(lengths) - 1] = 0
     return scan_back_numpy(delta, factor, int(lengths.max())).astype(np.float32).reshape(given)
 
 
 def _column(numbers: np.ndarray) -> np.ndarray:
-    """``[N, 1]`` as ``[N]``; in double precision, as long sums are made of them."""
+    """Reshape ``[N, 1]`` to ``[N]``; in float64, for precision in long sums."""
     column = np.asarray(numbers, dtype=np.float64)
     return column.reshape(-1) if column.ndim == 2 and column.shape[1] == 1 else column

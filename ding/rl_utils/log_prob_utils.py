@@ -1,7 +1,7 @@
-"""Log-probabilities, entropies and divergences in few operations, from the outputs of a network.
+"""Log-probabilities, entropies and KL divergences from network outputs, in few operations.
 
-Small networks spend their time on calls, and ``torch.distributions`` makes many, some of them to
-check its arguments.
+For small networks the number of calls dominates the time, and ``torch.distributions`` makes many,
+some of them to check its arguments.
 """
 
 import math
@@ -17,26 +17,26 @@ LogProbFunction = Callable[[Tensor, Tensor], Tensor]
 
 
 def efficient_method(logits: Tensor, index: Tensor) -> Tensor:
-    """Log-probabilities ``[*, T]`` of ``index``, without a table of all log-probabilities.
+    """Log-probabilities ``[*, T]`` of ``index``, without computing all log-probabilities.
 
     Args:
         logits: ``[*, T, V]``.
-        index: int64 ``[*, T]``, below V.
+        index: int64 ``[*, T]`` in ``[0, V)``.
     """
     chosen = logits.gather(-1, index.unsqueeze(-1)).squeeze(-1)
     return chosen - torch.logsumexp(logits, -1)
 
 
-#: Elsewhere these variants differ in memory use; here they are the same function.
+#: Aliases for old scripts, in which these variants differed in memory use.
 naive_method = less_efficient_method = efficient_method
 
 
-#: As good as impossible, also times a temperature.
+#: Minimum log-probability; practically impossible, even if multiplied by a temperature.
 _LEAST = -1e8
 _LOG_SQRT_TAU = 0.5 * math.log(2 * math.pi)
 
-#: Parameters of an action's distribution: logits ``[*, N]`` of one choice; one tensor for each of K
-#: independent choices; or ``mu`` and ``sigma`` ``[B, A]`` of a diagonal Gaussian.
+#: Parameters of an action distribution: logits ``[*, N]`` of one categorical; a sequence of K such
+#: tensors for K independent ones; or ``mu`` and ``sigma`` ``[B, A]`` of a diagonal Gaussian.
 Params = Tensor | Sequence[Tensor] | Mapping[str, Tensor]
 
 
@@ -44,8 +44,8 @@ def log_prob(params: Params, action: Tensor) -> Tensor:
     """Log-probability ``[*]`` of actions.
 
     Args:
-        action: Classes ``[*]``, of K choices ``[*, K]``; or numbers ``[B, A]``, over which it is
-            summed as over choices. One-dimensional ones have A = 1.
+        action: Classes ``[*]``, or ``[*, K]`` for K choices; or real numbers ``[B, A]``, or ``[B]``
+            for A = 1. The log-probability is summed over choices or numbers.
     """
     if isinstance(params, Mapping):
         mu, sigma = params["mu"], params["sigma"]
@@ -71,8 +71,8 @@ def log_prob_and_entropy(params: Params, action: Tensor) -> tuple[Tensor, Tensor
 
 
 def log_probabilities(logit: Tensor) -> Tensor:
-    """Log-probabilities ``[*, N]`` of all classes. One of a logit -inf, a class that is masked, is
-    finite, so that the products that expectations are made of are 0 and not NaN."""
+    """Log-probabilities ``[*, N]`` of all classes. For a masked class (logit -inf) they are finite,
+    so that its product with the probability is 0, not NaN."""
     return logit.log_softmax(-1).clamp(min=_LEAST)
 
 
@@ -89,7 +89,7 @@ def kl(old: Params, new: Params) -> Tensor:
 
 
 def split_like(joined: Tensor, params: Params) -> Params:
-    """Logits of all choices side by side, as samples hold them, in the form of ``params``."""
+    """Split the concatenated logits of all choices, as stored in samples, like ``params``."""
     if isinstance(params, list):
         return joined.split([part.shape[-1] for part in params], dim=-1)
     return joined

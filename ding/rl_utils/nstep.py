@@ -1,4 +1,4 @@
-"""N-step returns over batches and trajectories, and scans backwards in time without a loop."""
+"""N-step returns of batches and trajectories, and vectorised backward scans."""
 
 from collections import namedtuple
 
@@ -16,14 +16,14 @@ def nstep_return(
     nstep: int,
     value_gamma: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Discounted rewards plus the discounted next value.
+    """Sum of the discounted rewards and the discounted next value.
 
     Args:
         data: ``nstep_return_data``: ``reward`` ``[nstep, B]``, ``next_value`` ``[B, *]``,
             ``done`` ``[B]`` or ``None``.
         gamma: Discount factor, or a list with one per sample.
         nstep: Number of rewards.
-        value_gamma: Discount of the next value ``[B]``; gamma to the ``nstep`` by default.
+        value_gamma: Discount of the next value ``[B]``; by default ``gamma ** nstep``.
 
     Returns:
         In the shape of ``next_value``.
@@ -39,7 +39,7 @@ def nstep_return(
         total = total + discount**step * reward[step]
     factor = discount**nstep if value_gamma is None else value_gamma
     if done is not None:
-        # The operator `1 - done` goes through a wrapper of torch that costs more than this.
+        # The operator `1 - done` calls a wrapper of torch that costs more time.
         factor = factor * torch.rsub(done.to(next_value.dtype), 1)
     if isinstance(factor, torch.Tensor):
         factor = widen(factor, next_value)
@@ -47,7 +47,7 @@ def nstep_return(
 
 
 def widen(per_sample: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """Append dimensions of one until ``[B]`` broadcasts over ``[B, *]``."""
+    """Append dimensions of size 1 so that ``[B]`` broadcasts to ``[B, *]``."""
     extra = like.dim() - per_sample.dim()
     if per_sample.dim() == 0 or extra <= 0:
         return per_sample
@@ -60,15 +60,15 @@ def weighted_mean(error: torch.Tensor, weight: torch.Tensor | None) -> torch.Ten
 
 
 def of_action(values: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
-    """The values of the actions that were done: ``[..., N]`` and int64 ``[...]`` to ``[...]``."""
+    """Select the values of actions: ``[..., N]`` and int64 ``[...]`` to ``[...]``."""
     return values.gather(-1, action.unsqueeze(-1)).squeeze(-1)
 
 
 def scan_back(delta: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
     """Solve ``x[t] = delta[t] + factor[t] * x[t + 1]`` with ``x[T] = 0``.
 
-    Recursive doubling: after pass k every ``x[t]`` holds the first ``2**k`` terms of its sum, so
-    that log2(T) passes over whole tensors replace T small steps.
+    Recursive doubling: after pass k, every ``x[t]`` contains the first ``2**k`` terms of its sum.
+    log2(T) passes over whole tensors replace T small steps.
 
     Args:
         delta: ``[T, *]``.
@@ -78,17 +78,17 @@ def scan_back(delta: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
     while span < length:
         head = torch.addcmul(delta[:-span], factor[:-span], delta[span:])
         delta = torch.cat([head, delta[-span:]])
-        # Beyond the end there is nothing to add: those factors are never used again.
+        # The last factors are not used again: there are no terms beyond the end.
         factor = torch.cat([factor[:-span] * factor[span:], torch.zeros_like(factor[-span:])])
         span *= 2
     return delta
 
 
 def scan_back_numpy(delta: np.ndarray, factor: np.ndarray, longest: int) -> np.ndarray:
-    """``scan_back`` over arrays, in place in both.
+    """``scan_back`` for arrays, which are both overwritten.
 
     Args:
-        longest: No run of non-zero factors is longer; fewer passes do then.
+        longest: Maximum length of a trajectory, which limits the number of passes.
     """
     span = 1
     while span < min(longest, len(delta)):
@@ -107,22 +107,22 @@ def nstep_columns(
     nstep: int,
     gamma: float,
 ) -> dict[str, np.ndarray]:
-    """Make an n-step window of every row.
+    """Compute the n-step window that begins at each row.
 
-    A window ends at its trajectory's end, or where an episode terminated, if that comes first.
+    A window ends at the end of its trajectory, or where the episode terminated, if that is earlier.
 
     Args:
         reward: ``[N]`` or ``[N, 1]``.
-        done: bool ``[N]``, true where the episode terminated; false at a mere cut.
-        next_obs: Not read: gather it with ``next_index``. Here so that a caller can hand on all
-            of a trajectory's columns.
-        lengths: ``[n_traj]``, lengths of the trajectories, which follow each other.
+        done: bool ``[N]``, true where the episode terminated; false if it was truncated.
+        next_obs: Not used, so that callers can pass all columns of a trajectory; gather it with
+            ``next_index``.
+        lengths: ``[n_traj]``, lengths of the consecutive trajectories.
         nstep: Length of a full window.
 
     Returns:
-        ``reward`` float32 ``[N, nstep]``, zeros after a window's end; ``next_index`` int64
-        ``[N]``, the row whose ``next_obs`` the window leads to; ``done`` ``[N]`` of that row;
-        ``value_gamma`` float32 ``[N]``, gamma to the number of steps taken.
+        ``reward`` float32 ``[N, nstep]``, zeros after a window's end; ``next_index`` int64 ``[N]``,
+        the last row of each window; ``done`` ``[N]`` of that row; ``value_gamma`` float32 ``[N]``,
+        gamma to the power of the window's length.
     """
     reward = np.asarray(reward, dtype=np.float32).reshape(-1)
     done = np.asarray(done).reshape(-1)
@@ -144,9 +144,9 @@ def nstep_columns(
 
 
 def _last_rows(done: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """For each row, the last one of its episode within its trajectory. ``[N]``"""
+    """For each row, the last row of its episode within its trajectory, ``[N]``."""
     is_last = done.astype(bool)
-    # A cut ends a window as a terminal state does; they differ in `done` alone.
+    # Truncation ends a window like termination; they only differ in `done`.
     is_last[np.cumsum(lengths) - 1] = True
     last = np.flatnonzero(is_last)
     return np.repeat(last, np.diff(last, prepend=-1))

@@ -1,6 +1,6 @@
 """Losses of proximal policy optimisation (Schulman et al. 2017).
 
-The old policy's outputs are taken as data: no gradient flows into them.
+No gradients flow into the old policy's outputs.
 """
 
 from collections import namedtuple
@@ -49,7 +49,7 @@ ppo_info = namedtuple("ppo_info", ["approx_kl", "clipfrac"])
 
 
 def shape_fn_ppo(args: Sequence[Tree], kwargs: Mapping[str, Tree]) -> list[int]:
-    """``[B, N]`` of a call of ``ppo_error``, or of the logits ``logit_new`` themselves."""
+    """``[B, N]`` of a call of ``ppo_error``, or of ``logit_new``."""
     given = args[0] if args else kwargs.get("data", kwargs.get("logit_new"))
     return list((given if isinstance(given, torch.Tensor) else given[0]).shape)
 
@@ -59,8 +59,8 @@ def calculate_kl_div(log_ratio: torch.Tensor, kl_type: str) -> torch.Tensor:
 
     Args:
         log_ratio: ``log p - log q`` of the samples, any shape.
-        kl_type: ``k1``: the mean log-ratio, unbiased but may be negative. ``k2``: half its mean
-            square, less variance. ``k3``: ``1/r - 1 + log r``, unbiased and never negative.
+        kl_type: ``k1``: the mean log-ratio, unbiased, may be negative. ``k2``: half the mean square
+            of the log-ratio, lower variance. ``k3``: ``1/r - 1 + log r``, unbiased, never negative.
 
     Returns:
         A scalar.
@@ -81,23 +81,24 @@ def ppo_error(
     dual_clip: float | None = None,
     kl_type: str = "k1",
 ) -> tuple[ppo_loss, ppo_info]:
-    """Policy, value and entropy losses with a categorical policy, or with normal distributions.
+    """Policy, value and entropy losses for a categorical or a diagonal Gaussian policy.
 
     Args:
         data: ``ppo_data``: logits ``[B, N]``, ``action`` int64 ``[B]``, the rest ``[B]``;
-            ``weight`` and ``logit_pretrained`` may be ``None``. With A agents logits are
-            ``[B, A, N]`` and ``action`` ``[B, A]``. With an action of K independent choices each
+            ``weight`` and ``logit_pretrained`` may be ``None``. For A agents, logits are
+            ``[B, A, N]`` and ``action`` ``[B, A]``. For actions of K independent choices, each
             ``logit_*`` is a list of K tensors ``[B, N_k]`` and ``action`` is ``[B, K]``. Or
             ``ppo_data_continuous``: ``mu_sigma_*`` are dicts of ``mu`` and ``sigma`` ``[B, A]``,
             ``action`` is ``[B, A]``.
-        clip_ratio: How far the probability ratio may move from one.
-        use_value_clip: Clip the value's change as well.
-        dual_clip: Bound above one on how bad a single sample may be (Ye et al. 2020).
-        kl_type: Estimator of the divergence from the pretrained policy.
+        clip_ratio: Clipping range of the probability ratio around 1.
+        use_value_clip: Whether to clip the change of the value as well.
+        dual_clip: With a negative advantage, the objective is at least ``dual_clip * adv`` (dual
+            clipping, Ye et al. 2020); must be above 1.
+        kl_type: Estimator of the KL divergence from the pretrained policy, see `calculate_kl_div`.
 
     Returns:
-        Losses (to be minimised, but ``entropy_loss`` is the entropy itself) and the mean
-        log-ratio and share of clipped samples as floats.
+        Losses to minimise (``entropy_loss`` is the entropy itself), and as floats the approximate
+        KL divergence (mean negative log-ratio) and the fraction of clipped samples.
     """
     data = ppo_data(*data)
     policy_data = ppo_policy_data(
@@ -109,7 +110,7 @@ def ppo_error(
     return ppo_loss(policy.policy_loss, value_loss, policy.entropy_loss, policy.kl_div), info
 
 
-#: The form of the logits determines which kind of action it is.
+#: ``ppo_error`` detects the type of action from the logits.
 ppo_error_continuous = ppo_error
 
 
@@ -120,7 +121,7 @@ def ppo_policy_error(
     entropy_bonus: bool = True,
     kl_type: str = "k1",
 ) -> tuple[ppo_policy_loss, ppo_info]:
-    """The part of ``ppo_error`` that has to do with the policy.
+    """The policy and entropy losses of ``ppo_error``.
 
     Args:
         data: ``ppo_policy_data`` or ``ppo_policy_data_continuous``, shapes as in ``ppo_error``.
@@ -139,7 +140,7 @@ def ppo_policy_error(
     ratio = _per_sample(log_ratio.exp(), adv)
     gain = torch.min(ratio * adv, ratio.clamp(1 - clip_ratio, 1 + clip_ratio) * adv)
     if dual_clip is not None:
-        # With a negative advantage the minimum has no lower bound when the ratio grows.
+        # With a negative advantage, the minimum has no lower bound as the ratio grows.
         gain = torch.where(adv < 0, torch.max(gain, dual_clip * adv), gain)
     zero = gain.new_zeros(())
     entropy_loss = zero if entropy is None else weighted_mean(_per_sample(entropy, adv), weight)
@@ -163,7 +164,7 @@ def ppo_policy_error_continuous(
     dual_clip: float | None = None,
     kl_type: str = "k1",
 ) -> tuple[ppo_policy_loss, ppo_info]:
-    """`ppo_policy_error` of a Gaussian, with its entropy; arguments as of `ppo_error`."""
+    """`ppo_policy_error` for a Gaussian policy, with its entropy; arguments as for `ppo_error`."""
     return ppo_policy_error(data, clip_ratio, dual_clip, kl_type=kl_type)
 
 
@@ -174,17 +175,17 @@ def ppo_value_error(
 
     Args:
         data: ``ppo_value_data``, each ``[B]``; ``weight`` may be ``None``.
-        clip_ratio: With ``use_value_clip``, the largest change of the value that may pay off.
+        clip_ratio: Clipping range of the value's change with ``use_value_clip``.
     """
     value_new, value_old, return_, weight = data
     error = (return_ - value_new).pow(2)
     if use_value_clip:
         clipped = value_old + (value_new - value_old).clamp(-clip_ratio, clip_ratio)
-        # The larger of both: a value that has moved away from its target must be drawn back.
+        # The larger error, so that a value that has moved away from its target has a gradient.
         error = torch.max(error, (return_ - clipped).pow(2))
     return 0.5 * weighted_mean(error, weight)
 
 
 def _per_sample(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """Average over agents where the advantage is the team's."""
+    """Average over agents if the advantage is shared by the team."""
     return x.mean(dim=1) if x.dim() > like.dim() else x

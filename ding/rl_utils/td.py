@@ -1,8 +1,8 @@
 """Temporal-difference errors of state and action values.
 
-A data tuple's ``weight`` may be ``None`` (every sample counts one). Targets carry no gradient.
-``done`` may be bool or float. Where a function returns two things, these are the loss, the mean
-of weight times error, and the errors ``[B]`` themselves, which serve as priorities.
+A data tuple's ``weight`` may be ``None`` (all samples have weight 1). No gradients flow into
+targets. ``done`` may be bool or float. Functions that return a pair return the loss (the mean of
+weight times error) and the errors ``[B]``, which can be used as priorities.
 """
 
 from collections import namedtuple
@@ -74,8 +74,8 @@ Loss = tuple[torch.Tensor, torch.Tensor]
 
 
 class _SquaredError(nn.MSELoss):
-    """``nn.MSELoss(reduction="none")`` of equal shapes: torch's own broadcasts them first, which
-    adds two nodes to the graph and costs as much as the error."""
+    """``nn.MSELoss(reduction="none")`` for equal shapes: torch's own module first broadcasts, which
+    adds two nodes to the graph and takes as long as the error."""
 
     def forward(self, input: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         if input.shape != target.shape:
@@ -89,7 +89,7 @@ _SQUARED_ERROR = _SquaredError(reduction="none")
 def q_1step_td_error(
     data: q_1step_td_data, gamma: float, criterion: nn.Module = _SQUARED_ERROR
 ) -> torch.Tensor:
-    """One-step Q-learning; the weighted mean loss alone.
+    """Loss of one-step Q-learning; returns only the weighted mean.
 
     Args:
         data: ``q_1step_td_data``: ``q`` and ``next_q`` ``[B, N]``, actions int64 ``[B]``,
@@ -103,7 +103,7 @@ def q_1step_td_error(
 def q_v_1step_td_error(
     data: q_v_1step_td_data, gamma: float, criterion: nn.Module = _SQUARED_ERROR
 ) -> Loss:
-    """`q_1step_td_error` with the next state's value ``v`` ``[B]`` in ``q_v_1step_td_data``."""
+    """One-step TD error with the next state's value ``v`` ``[B]`` in ``q_v_1step_td_data``."""
     q, v, act, reward, done, weight = data
     target = nstep_return(nstep_return_data(reward.unsqueeze(0), v, done), gamma, 1)
     return _loss(criterion, of_action(q, act), target, weight)
@@ -112,7 +112,7 @@ def q_v_1step_td_error(
 def v_1step_td_error(
     data: v_1step_td_data, gamma: float, criterion: nn.Module = _SQUARED_ERROR
 ) -> Loss:
-    """One-step error of a value.
+    """One-step TD error of a state value.
 
     Args:
         data: ``v_1step_td_data``, each ``[B]`` (values ``[B, A]`` for A agents); ``done`` may
@@ -129,11 +129,11 @@ def v_nstep_td_error(
     nstep: int = 1,
     criterion: nn.Module = _SQUARED_ERROR,
 ) -> Loss:
-    """N-step error of a value.
+    """N-step TD error of a state value.
 
     Args:
-        data: ``v_nstep_td_data``: ``reward`` ``[nstep, B]``, the rest ``[B]``; ``value_gamma``
-            discounts ``next_n_v``, gamma to the ``nstep`` when ``None``.
+        data: ``v_nstep_td_data``: ``reward`` ``[nstep, B]``, the rest ``[B]``; ``value_gamma`` is
+            the discount of ``next_n_v``; ``None`` for ``gamma ** nstep``.
     """
     v, next_n_v, reward, done, weight, value_gamma = data
     return_ = nstep_return_data(reward, next_n_v, done)
@@ -152,15 +152,15 @@ def q_nstep_td_error(
 
     Args:
         data: ``q_nstep_td_data``: ``q`` and ``next_n_q`` ``[B, N]``, actions int64 ``[B]``,
-            ``reward`` ``[nstep, B]``, ``done`` ``[B]``. With A agents ``[B, A, N]`` and
-            ``[B, A]``; the reward is the team's.
-        gamma: Discount factor, or one per sample.
-        cum_reward: The reward is ``[B]``, already discounted and summed.
-        value_gamma: Discount of the next value ``[B]``; gamma to the ``nstep`` by default.
-        criterion: Loss of the difference, without reduction.
+            ``reward`` ``[nstep, B]``, ``done`` ``[B]``. For A agents, ``[B, A, N]`` and
+            ``[B, A]``; the reward is shared by the team.
+        gamma: Discount factor, or a list with one per sample.
+        cum_reward: Whether the reward is ``[B]``, already discounted and summed.
+        value_gamma: Discount of the next value ``[B]``; by default ``gamma ** nstep``.
+        criterion: Loss function without reduction.
 
     Returns:
-        Mean loss, weighted by ``data.weight``; error of each sample, ``[B]``.
+        The loss, a mean weighted by ``data.weight``, and the error of each sample, ``[B]``.
 
     Example:
 
@@ -187,10 +187,9 @@ def q_nstep_td_error_with_rescale(
     trans_fn: Callable[[torch.Tensor], torch.Tensor] = value_transform,
     inv_trans_fn: Callable[[torch.Tensor], torch.Tensor] = value_inv_transform,
 ) -> Loss:
-    """`q_nstep_td_error` of a network that predicts squashed values (Pohlen et al. 2018).
+    """`q_nstep_td_error` for a network that predicts rescaled values (Pohlen et al. 2018).
 
-    Arguments are as there. The target is ``trans_fn(reward + gamma ** nstep *
-    inv_trans_fn(next_q))``.
+    The target is ``trans_fn(reward + gamma ** nstep * inv_trans_fn(next_q))``.
     """
     q, next_n_q, action, next_n_action, reward, done, weight = data
     next_value = inv_trans_fn(of_action(next_n_q, next_n_action))
@@ -207,14 +206,14 @@ def q_nstep_sql_td_error(
     value_gamma: torch.Tensor | None = None,
     criterion: nn.Module = _SQUARED_ERROR,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """N-step soft Q-learning (Haarnoja et al. 2017).
+    """Loss of n-step soft Q-learning (Haarnoja et al. 2017).
 
     Args:
         data: ``q_nstep_td_data``; ``next_n_action`` is not used.
         alpha: Temperature: the next value is ``alpha * logsumexp(next_n_q / alpha)``.
 
     Returns:
-        Loss, errors ``[B]`` and the next values ``[B]``.
+        The loss, the errors ``[B]`` and the next values ``[B]``.
     """
     q, next_n_q, action, _, reward, done, weight = data
     next_value = alpha * torch.logsumexp(next_n_q / alpha, dim=-1)
@@ -224,7 +223,7 @@ def q_nstep_sql_td_error(
 
 
 def td_lambda_error(data: td_lambda_data, gamma: float = 0.9, lambda_: float = 0.8) -> torch.Tensor:
-    """Half the mean squared distance of values from their lambda-returns.
+    """Half the mean squared error between values and their lambda-returns.
 
     Args:
         data: ``td_lambda_data``: ``value`` ``[T + 1, B]``, ``reward`` and ``weight`` ``[T, B]``.
@@ -247,9 +246,9 @@ def generalized_lambda_returns(
     Args:
         bootstrap_values: V, ``[T + 1, B]``.
         rewards: ``[T, B]``.
-        gammas: Discount, a number or ``[T, B]``.
+        gammas: Discount factor, a number or ``[T, B]``.
         lambda_: A number or ``[T, B]``.
-        done: ``[T, B]``: nothing is added to these steps' rewards.
+        done: ``[T, B]``; the discount of these steps is zero.
 
     Returns:
         ``[T, B]``.
@@ -260,7 +259,7 @@ def generalized_lambda_returns(
         gamma = gamma * (1 - done.to(rewards.dtype))
     factor = gamma * lambda_
     delta = rewards + (gamma - factor) * next_values
-    # The scan takes the return after the last step as zero: it is the last value.
+    # The scan assumes a return of zero after the last step; add the last value instead.
     last = delta[-1:] + factor[-1:] * next_values[-1:]
     return scan_back(torch.cat([delta[:-1], last]), factor)
 

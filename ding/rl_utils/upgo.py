@@ -6,12 +6,12 @@ from torch.nn import functional as F
 
 
 def tb_cross_entropy(logit: Tensor, label: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Cross-entropy ``[T, B]`` of labels, a mean over further dimensions.
+    """Cross-entropy ``[T, B]`` of labels, averaged over further dimensions.
 
     Args:
         logit: ``[T, B, N]`` or ``[T, B, K, N]``.
         label: int64 ``[T, B]`` or ``[T, B, K]``.
-        mask: ``[T, B, K]``, 0 where a label does not count.
+        mask: ``[T, B, K]``, 0 for labels that are ignored.
     """
     entropy = F.cross_entropy(logit.flatten(0, -2), label.flatten(), reduction="none")
     entropy = entropy.view(label.shape)
@@ -21,9 +21,9 @@ def tb_cross_entropy(logit: Tensor, label: Tensor, mask: Tensor | None = None) -
 
 
 def upgo_returns(rewards: Tensor, bootstrap_values: Tensor) -> Tensor:
-    """Returns ``[T, B]`` that follow what was done while it is better than expected.
+    """Returns ``[T, B]`` along the trajectory as long as it is better than expected.
 
-    ``G_t = r_t + G_{t+1}`` where ``r_{t+1} + V_{t+2} >= V_{t+1}``, else ``r_t + V_{t+1}``.
+    ``G_t = r_t + G_{t+1}`` if ``r_{t+1} + V_{t+2} >= V_{t+1}``, else ``r_t + V_{t+1}``.
 
     Args:
         rewards: ``[T, B]``.
@@ -47,10 +47,10 @@ def upgo_loss(
     bootstrap_values: Tensor,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The policy gradient loss, a scalar, of advantages ``rho (G - V)``.
+    """Scalar policy gradient loss with the advantages ``rho (G - V)``.
 
     Args:
-        target_output: Logits of the policy that learns, ``[T, B, N]`` (``[T, B, K, N]``).
+        target_output: Logits of the learned policy, ``[T, B, N]`` (``[T, B, K, N]``).
         rhos: Clipped importance ratios, ``[T, B]``.
         action: int64 ``[T, B]`` (``[T, B, K]``).
         rewards: ``[T, B]``.

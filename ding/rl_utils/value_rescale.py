@@ -1,15 +1,15 @@
-"""Invertible squashing of values."""
+"""Invertible rescaling of values."""
 
 import torch
 
 
 def value_transform(x: torch.Tensor, eps: float = 1e-2) -> torch.Tensor:
-    """``sign(x) * (sqrt(|x| + 1) - 1) + eps * x``, element by element (Pohlen et al. 2018)."""
+    """``sign(x) * (sqrt(|x| + 1) - 1) + eps * x``, elementwise (Pohlen et al. 2018)."""
     return torch.sign(x) * (torch.sqrt(torch.abs(x) + 1) - 1) + eps * x
 
 
 def value_inv_transform(x: torch.Tensor, eps: float = 1e-2) -> torch.Tensor:
-    """Inverse of ``value_transform`` with the same ``eps``, element by element."""
+    """Inverse of ``value_transform`` with the same ``eps``, elementwise."""
     root = torch.sqrt(1 + 4 * eps * (torch.abs(x) + 1 + eps))
     return torch.sign(x) * (((root - 1) / (2 * eps)) ** 2 - 1)
 

@@ -23,14 +23,14 @@ def vtrace_nstep_return(
     gamma: float | torch.Tensor = 0.99,
     lambda_: float = 0.95,
 ) -> torch.Tensor:
-    """The value targets v of equation 1.
+    """V-trace value targets (equation 1).
 
     Args:
-        clipped_rhos: Importance weights of the temporal differences ``[T, B]``.
+        clipped_rhos: Importance weights of the TD errors ``[T, B]``.
         clipped_cs: Importance weights of the trace ``[T, B]``.
         reward: ``[T, B]``.
         bootstrap_values: ``[T + 1, B]``.
-        gamma: Discount factor, or one for each step ``[T, B]``: 0 where the episode terminated.
+        gamma: Discount factor, or one per step ``[T, B]``: 0 where the episode terminated.
 
     Returns:
         ``[T, B]``.
@@ -47,13 +47,13 @@ def vtrace_advantage(
     bootstrap_values: torch.Tensor,
     gamma: float | torch.Tensor,
 ) -> torch.Tensor:
-    """The weighted advantages of the policy gradient.
+    """Importance-weighted advantages of the policy gradient.
 
     Args:
         clipped_pg_rhos: Importance weights ``[T, B]``.
         reward: ``[T, B]``.
         return_: Value target of each *next* state ``[T, B]``.
-        bootstrap_values: Values of the states, ``[T, B]`` or ``[T + 1, B]``.
+        bootstrap_values: State values, ``[T, B]`` or ``[T + 1, B]``.
 
     Returns:
         ``[T, B]``.
@@ -69,20 +69,20 @@ def vtrace_error_discrete_action(
     c_clip_ratio: float = 1.0,
     rho_pg_clip_ratio: float = 1.0,
 ) -> vtrace_loss:
-    """Losses with a categorical policy, or with independent normal distributions.
+    """Losses for a categorical or a diagonal Gaussian policy.
 
     Args:
         data: ``vtrace_data``: logits ``[T, B, N]`` of the learned and the behaviour policy and
             ``action`` int64 ``[T, B]``, or dicts of ``mu`` and ``sigma`` ``[T, B, A]`` and
-            ``[T, B, A]``; ``value`` ``[T + 1, B]``, ``reward`` ``[T, B]``, ``weight`` ``[T, B]``
-            or ``None``.
-        gamma: Discount factor, or one for each step ``[T, B]``: 0 where the episode terminated.
-        rho_clip_ratio: Bound of the weights that decide the fixed point.
-        c_clip_ratio: Bound of the weights that decide how fast it is reached.
+            ``action`` ``[T, B, A]``; ``value`` ``[T + 1, B]``, ``reward`` ``[T, B]``, ``weight``
+            ``[T, B]`` or ``None``.
+        gamma: Discount factor, or one per step ``[T, B]``: 0 where the episode terminated.
+        rho_clip_ratio: Bound of the weights that determine the fixed point.
+        c_clip_ratio: Bound of the weights that determine the speed of convergence.
         rho_pg_clip_ratio: Bound of the weights of the policy gradient.
 
     Returns:
-        Scalars to be minimised, but ``entropy_loss`` is the entropy itself.
+        Scalar losses to minimise; ``entropy_loss`` is the entropy itself.
     """
     target_output, behaviour_output, action, value, reward, weight = data
     logp, entropy = log_prob_and_entropy(target_output, action)
@@ -91,7 +91,7 @@ def vtrace_error_discrete_action(
         clips = (rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio)
         rho, c, rho_pg = (rhos.clamp(max=bound) for bound in clips)
         return_ = vtrace_nstep_return(rho, c, reward, value, gamma, lambda_)
-        # r + gamma v[t + 1] estimates the action's value (section 4.2); after the last step v is V.
+        # r + gamma v[t + 1] estimates the action value (section 4.2); the last v is V.
         next_return = torch.cat([return_[1:], value[-1:]])
         adv = vtrace_advantage(rho_pg, reward, next_return, value, gamma)
     return vtrace_loss(
@@ -101,12 +101,12 @@ def vtrace_error_discrete_action(
     )
 
 
-#: The form of the outputs determines which kind of action it is.
+#: The function detects the type of action from the outputs.
 vtrace_error_continuous_action = vtrace_error_discrete_action
 
 
 def shape_fn_vtrace_discrete_action(args: Sequence[Tree], kwargs: Mapping[str, Tree]) -> list[int]:
-    """``[T, B, N]``, or ``[T, B, A]``, of a call of the V-trace errors."""
+    """``[T, B, N]`` or ``[T, B, A]`` of a call of a V-trace error function."""
     output = (args[0] if args else kwargs["data"])[0]
     return list((output["mu"] if isinstance(output, Mapping) else output).shape)
 

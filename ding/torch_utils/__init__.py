@@ -1,4 +1,4 @@
-"""What torch needs around it: conversions, optimisers, checkpoints, network blocks."""
+"""Helpers for torch: conversions, optimisers, checkpoints, network blocks."""
 
 import lazy_loader
 

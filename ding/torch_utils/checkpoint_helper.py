@@ -1,4 +1,4 @@
-"""Saving and restoring training state, also when training breaks off."""
+"""Saves and restores training state, also when training is interrupted."""
 
 import functools
 import logging
@@ -24,10 +24,10 @@ T = TypeVar("T")
 
 
 class CountVar:
-    """A counter that several owners share.
+    """A counter that several objects share.
 
     Args:
-        init_val: Where to start.
+        init_val: Initial value.
     """
 
     def __init__(self, init_val: int) -> None:
@@ -48,7 +48,7 @@ class CountVar:
 
 
 class HasState(Protocol):
-    """Something with a state that can be saved."""
+    """Interface of objects with a state."""
 
     def state_dict(self) -> State: ...
 
@@ -56,7 +56,7 @@ class HasState(Protocol):
 
 
 class CheckpointHelper:
-    """Writes models with their counters to a file and reads them back."""
+    """Saves and loads checkpoint files of models, optimisers and counters."""
 
     def save(
         self,
@@ -74,7 +74,6 @@ class CheckpointHelper:
         """Save the given parts in one file.
 
         Args:
-            dataset: Has ``state_dict()``, like ``collector_info``.
             prefix_op: ``'add'`` or ``'remove'`` the ``prefix`` of the model's keys first.
         """
         counters = {"last_iter": last_iter, "last_epoch": last_epoch, "last_frame": last_frame}
@@ -104,14 +103,14 @@ class CheckpointHelper:
         """Restore the given parts.
 
         Args:
-            lr_schduler: Stepped to the ``last_iter`` of the file.
+            lr_schduler: Set to the ``last_iter`` of the file.
             prefix_op: ``'add'`` or ``'remove'`` the ``prefix`` of the file's model keys first.
             strict: Whether the model's keys must match exactly.
-            logger_prefix: Put before each log line.
-            state_dict_mask: Keys that start with one of these are not loaded.
+            logger_prefix: Prefix of each log line.
+            state_dict_mask: Model keys that start with one of these are not loaded.
 
         Raises:
-            CheckpointError: The file does not hold what was asked for, or does not fit the model.
+            CheckpointError: A requested part is not in the file, or it does not fit the model.
         """
         checkpoint = read_file(load_path)
 
@@ -146,15 +145,15 @@ class CheckpointHelper:
 
 
 def build_checkpoint_helper(cfg: object) -> CheckpointHelper:
-    """The checkpoint helper; ``cfg`` has no option that changes it."""
+    """Create a `CheckpointHelper`; ``cfg`` is not used."""
     return CheckpointHelper()
 
 
 def auto_checkpoint(func: Callable[P, T]) -> Callable[P, T]:
-    """Make a method save a checkpoint when it is left by an error, Ctrl-C or SIGTERM.
+    """Decorator for methods: save a checkpoint on an error, Ctrl-C or SIGTERM.
 
-    The owner's ``save_checkpoint()`` is called and the error propagates. SIGTERM is only caught in
-    the main thread and where it has no other handler; its handling is restored at the end.
+    It calls ``save_checkpoint()`` of the object and re-raises the error. SIGTERM is only caught in
+    the main thread and if it has no other handler; its handler is restored at the end.
     """
 
     @functools.wraps(func)
@@ -167,7 +166,7 @@ def auto_checkpoint(func: Callable[P, T]) -> Callable[P, T]:
                     owner: Any = args[0]
                     owner.save_checkpoint()
                 except Exception:
-                    # The first error is the one to show.
+                    # Raise the first error, and only log this one.
                     logger.exception("could not save a checkpoint after the error that follows")
                 raise
 

@@ -1,4 +1,4 @@
-"""Copies the next batches to the device while the current one is used."""
+"""Copies the next batches to a device while the current one is used."""
 
 import threading
 from collections import deque
@@ -12,13 +12,13 @@ from ding.utils.types import Tree
 
 
 class CudaFetcher:
-    """Iterator that moves what another one yields to a device, ahead of time, in a thread.
+    """Iterator that moves batches of another iterator to a device in advance, in a thread.
 
     Args:
-        data_source: Yields nested tensors. Its error, if any, is raised by ``__next__``.
+        data_source: Yields nested tensors. ``__next__`` raises its errors.
         device: Target device; copies to a CUDA device run in a separate stream.
-        queue_size: How many moved batches may wait.
-        sleep: Not used, there is no polling; accepted for existing callers.
+        queue_size: Maximum number of batches that are moved in advance.
+        sleep: Ignored; accepted for existing callers.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class CudaFetcher:
                         return
                     self._ready.append(moved)
                     self._changed.notify_all()
-        except BaseException as error:  # thread edge: __next__ reports it
+        except BaseException as error:  # the edge of the thread: __next__ raises it
             self._error = error
         finally:
             with self._changed:

@@ -1,8 +1,8 @@
 """Conversions between tensors, arrays and plain Python over nested containers.
 
-All of them walk dicts, lists, tuples and named tuples, and take a container of columns
-(``ding.data.Columns``) at the price of one call per column. Nothing is copied where memory can be
-shared. Mappings come back as plain dicts.
+All functions accept nested dicts, lists, tuples and named tuples. They convert a container of
+columns (``ding.data.Columns``) with one call per column. Memory is shared where possible. Mappings
+are returned as plain dicts.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from ding.utils.types import Tree
 
 _SCALARS = (bool, int, float, np.generic)
 _TEXTS = (bool, str, bytes)
-#: Asked for first: whether something is a mapping of any kind takes several times as long.
+#: Checked first: ``isinstance(..., Mapping)`` takes several times as long.
 _LEAVES = frozenset({np.ndarray, torch.Tensor, bool, int, float, str, type(None)})
 
 
@@ -32,9 +32,9 @@ def map_leaves(
 
     Args:
         fn: Takes and returns one leaf.
-        ignore_keys: Values under these keys of a mapping are handed on as they are.
-        is_leaf: Whether a list or tuple is a leaf itself.
-        by_row: Map columns as the list of rows that they are to callers: ``fn`` returns no arrays.
+        ignore_keys: Keys of mappings whose values are returned unchanged.
+        is_leaf: Returns whether a list or tuple is a leaf.
+        by_row: Whether to map columns as a list of rows; needed if ``fn`` does not return arrays.
     """
     if type(item) in _LEAVES:
         return fn(item)
@@ -65,20 +65,20 @@ def map_leaves(
 
 
 def rebuild_tuple(like: tuple[object, ...], values: list[Tree]) -> tuple[Tree, ...]:
-    """A tuple of the same type, named or not."""
+    """A tuple or named tuple of the same type with other values."""
     return type(like)(*values) if hasattr(like, "_fields") else type(like)(values)
 
 
 def to_device(item: object, device: str, ignore_keys: list[str] = []) -> Tree:
-    """Move tensors and modules to ``device``; arrays, numbers, strings and None stay.
+    """Move tensors and modules to ``device``; arrays, numbers, strings and None are unchanged.
 
     Args:
         item: Nested mappings and sequences.
-        device: As torch names it, ``'cuda:0'``.
-        ignore_keys: Of mappings; what is under them stays.
+        device: A device such as ``'cuda:0'``.
+        ignore_keys: Keys of mappings whose values are unchanged.
 
     Raises:
-        TypeError: A leaf of another type.
+        TypeError: A leaf has another type.
 
     Example:
 
@@ -92,12 +92,12 @@ def to_device(item: object, device: str, ignore_keys: list[str] = []) -> Tree:
 
 
 def cpu_copy(leaf: object) -> object:
-    """A copy of a tensor on the CPU that later updates do not change; another leaf stays."""
+    """A copy of a tensor on the CPU; other leaves are unchanged."""
     return leaf.detach().to("cpu", copy=True) if isinstance(leaf, torch.Tensor) else leaf
 
 
 def to_dtype(item: object, dtype: torch.dtype) -> Tree:
-    """Cast tensors to ``dtype``; other leaves stay."""
+    """Cast tensors to ``dtype``; other leaves are unchanged."""
     return _changed(lambda leaf: leaf.to(dtype), torch.Tensor, item, "to_dtype")
 
 
@@ -109,18 +109,18 @@ def to_tensor(
 ) -> Tree:
     """Turn arrays, numbers and lists of numbers into tensors.
 
-    An array shares its memory with the tensor when its type allows it. Single bools, strings and
-    None stay as they are.
+    A tensor shares the array's memory if the dtype is unchanged. Single bools, strings and None are
+    unchanged.
 
     Args:
         item: Nested mappings and sequences.
-        dtype: Type of all results. ``None`` keeps the type, except that float64 arrays become
-            float32, which is what networks take.
-        ignore_keys: Values under these keys stay as they are.
+        dtype: Dtype of all tensors. ``None`` keeps the dtype, except that float64 becomes float32,
+            which networks expect.
+        ignore_keys: Keys of mappings whose values are unchanged.
         transform_scalar: Whether single numbers become zero-dimensional tensors.
 
     Raises:
-        TypeError: A leaf that cannot become a tensor.
+        TypeError: A leaf cannot be converted to a tensor.
 
     Example:
 
@@ -149,14 +149,14 @@ def to_tensor(
 def to_ndarray(item: object, dtype: np.dtype | None = None) -> Tree:
     """Turn tensors, numbers and lists of numbers into arrays that share memory where possible.
 
-    Bools, strings and None stay as they are.
+    Single bools, strings and None are unchanged.
 
     Args:
         item: Nested mappings and sequences.
-        dtype: Type of all results; ``None`` keeps it.
+        dtype: Dtype of all arrays; ``None`` keeps the dtype.
 
     Raises:
-        TypeError: A leaf that cannot become an array.
+        TypeError: A leaf cannot be converted to an array.
 
     Example:
 
@@ -187,7 +187,7 @@ def to_list(item: object) -> Tree:
 
 
 def tensor_to_list(item: object) -> Tree:
-    """Turn tensors into (nested) lists; arrays and everything else stay as they are."""
+    """Turn tensors into (nested) lists; arrays and other leaves are unchanged."""
     return map_leaves(
         lambda leaf: leaf.tolist() if isinstance(leaf, torch.Tensor) else leaf, item, by_row=True
     )
@@ -197,12 +197,12 @@ def to_item(data: object, ignore_error: bool = True) -> Tree:
     """Turn one-element tensors and arrays into Python numbers.
 
     Args:
-        ignore_error: Leave entries of containers that have more than one element out of the
-            result instead of raising. A bare leaf always raises.
+        ignore_error: Whether to leave out entries of containers that cannot be converted, instead
+            of raising. A bare leaf always raises.
 
     Raises:
-        ValueError: A tensor or array that does not have exactly one element.
-        TypeError: A leaf that is no number, string or None.
+        ValueError: A tensor or array does not have exactly one element.
+        TypeError: A leaf has another type.
     """
     if isinstance(data, Mapping):
         return dict(_items(data.items(), ignore_error))
@@ -221,27 +221,27 @@ def to_item(data: object, ignore_error: bool = True) -> Tree:
 
 
 def same_shape(data: Sequence[torch.Tensor | np.ndarray]) -> bool:
-    """Whether all tensors (or arrays) of the list have the same shape."""
+    """Whether all tensors (or arrays) have the same shape."""
     return len({tuple(value.shape) for value in data}) <= 1
 
 
 def get_tensor_data(data: object) -> Tree:
-    """Replace tensors by ones that share their memory but are cut from the graph."""
+    """Detach tensors from the graph; the results share their memory."""
     return _changed(lambda leaf: leaf.data, torch.Tensor, data, "get_tensor_data")
 
 
 def unsqueeze(data: object, dim: int = 0) -> Tree:
-    """Insert a dimension of size one into every tensor."""
+    """Insert a dimension of size 1 into every tensor."""
     return map_leaves(lambda leaf: leaf.unsqueeze(dim), data)
 
 
 def squeeze(data: object, dim: int = 0) -> Tree:
-    """Remove dimension ``dim`` from every tensor that has size one there."""
+    """Remove dimension ``dim`` from every tensor in which it has size 1."""
     return map_leaves(lambda leaf: leaf.squeeze(dim), data)
 
 
 def zeros_like(h: object) -> Tree:
-    """Zeros of the same structure, shapes and types; None stays None."""
+    """Zeros with the same structure, shapes and types; None stays None."""
 
     def zero(leaf: Tree) -> object:
         if isinstance(leaf, np.ndarray | np.generic):
@@ -254,10 +254,10 @@ def zeros_like(h: object) -> Tree:
 
 
 def get_null_data(template: Mapping[str, Tree], num: int) -> list[dict[str, Tree]]:
-    """Rows to pad a trajectory with.
+    """Null transitions, to pad a trajectory.
 
     Args:
-        template: A transition; it is not changed and its tensors are not shared.
+        template: A transition; it is copied.
 
     Returns:
         ``num`` copies with ``null=True``, ``done=True`` and a zero ``reward``.
@@ -285,19 +285,19 @@ def _array_to_tensor(array: np.ndarray, dtype: torch.dtype | None) -> torch.Tens
     if dtype is None and array.dtype == np.float64:
         dtype = torch.float32
     if not array.flags.writeable or min(array.strides, default=0) < 0:
-        array = array.copy()  # torch cannot express either
+        array = array.copy()  # torch supports neither read-only memory nor negative strides
     tensor = torch.from_numpy(array)
     return tensor if dtype is None else tensor.to(dtype)
 
 
 def _scalar_to_tensor(value: object, dtype: torch.dtype | None) -> torch.Tensor:
     tensor = torch.as_tensor(value, dtype=dtype)
-    # numpy's float64 scalars would come through as such
+    # numpy float64 scalars would stay float64
     return tensor.float() if dtype is None and tensor.dtype == torch.float64 else tensor
 
 
 def _is_numbers(values: Sequence[Tree]) -> bool:
-    """Whether a list or tuple is an array in other words."""
+    """Whether a list or tuple contains only numbers, and is converted like an array."""
     is_record = hasattr(values, "_fields")
     return not is_record and len(values) > 0 and all(isinstance(v, _SCALARS) for v in values)
 
@@ -321,7 +321,7 @@ def _changed(
     ignore_keys: Collection[str] = (),
     by_row: bool = False,
 ) -> Tree:
-    """Leaves of some kinds changed, others as they are if the function knows them."""
+    """Apply `change` to leaves of the given types; other supported leaves are unchanged."""
     return map_leaves(
         lambda leaf: change(leaf) if isinstance(leaf, kinds) else _passed(leaf, function),
         item,
@@ -344,7 +344,7 @@ def _cannot(leaf: object, function: str) -> str:
 
 
 class LogDict(dict[str, Tree]):
-    """A dict whose tensors become numbers (one element) or lists as they are put in."""
+    """A dict that converts tensors to numbers (one element) or lists when they are set."""
 
     def __setitem__(self, key: str, value: object) -> None:
         if type(value) is not float:
@@ -363,5 +363,5 @@ def _detached(leaf: object) -> object:
 
 
 def build_log_buffer() -> LogDict:
-    """An empty log entry."""
+    """Create an empty `LogDict`."""
     return LogDict()

@@ -1,7 +1,7 @@
-"""Adam's fused CPU kernel without the bookkeeping around it.
+"""Calls Adam's fused CPU kernel without torch's overhead.
 
-On nets of a few layers, torch spends as long on gathering the lists that its kernel takes as in
-the kernel. They only change when the optimiser does, so that they are kept here.
+For networks of a few layers, torch spends as much time on building the kernel's argument lists as
+in the kernel. The lists only change when the optimiser changes, and are cached here.
 """
 
 import torch
@@ -12,10 +12,10 @@ _STATE = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 
 
 class FusedAdam:
-    """Steps of one optimiser for as long as its parameters and state stay the same objects.
+    """Steps one optimiser as long as its parameters and state stay the same objects.
 
     Args:
-        optimizer: A ``torch.optim.Adam`` for which ``applies`` is true.
+        optimizer: A ``torch.optim.Adam`` for which `applies` returns true.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
@@ -25,8 +25,8 @@ class FusedAdam:
 
     @staticmethod
     def applies(optimizer: torch.optim.Optimizer) -> bool:
-        """Whether all is float32 on the CPU, has been stepped before and asks for no extras."""
-        # Not public: without it `torch.optim.Adam`'s own step does the same, more slowly.
+        """Whether all parameters are float32 on the CPU, were stepped before and use no extras."""
+        # The kernel is not public: without it, `torch.optim.Adam.step` does the same, more slowly.
         if not hasattr(torch, "_fused_adam_"):
             return False
         if getattr(optimizer, "grad_scale", None) is not None:
@@ -43,7 +43,7 @@ class FusedAdam:
         )
 
     def step(self, optimizer: torch.optim.Optimizer) -> bool:
-        """Step, or return false where something has changed; nothing is done then."""
+        """Step, or return false and do nothing if the optimiser has changed."""
         groups = optimizer.param_groups
         if (
             optimizer.state is not self._state
@@ -53,8 +53,8 @@ class FusedAdam:
             return False
         grads = [[param.grad for param in group["params"]] for group in groups]
         for given, (params, *_) in zip(grads, self._lists):
-            # The kernel takes whole lists; torch's own step leaves out parameters without a
-            # gradient.
+            # The kernel needs a gradient for each parameter; torch's own step skips parameters
+            # without one.
             if len(given) != len(params) or any(grad is None for grad in given):
                 return False
         for group, given, (params, averages, squares, maxima, count, steps) in zip(
@@ -81,7 +81,7 @@ class FusedAdam:
     def _gather(self, optimizer: torch.optim.Optimizer, group: State) -> tuple[Tree, ...]:
         states = [optimizer.state[param] for param in group["params"]]
         moments = [[state[key] for state in states if key in state] for key in _STATE]
-        # Parts of one tensor, so that one operation counts for all parameters.
+        # Views of one tensor, so that one operation increments all step counts.
         steps = torch.stack([state["step"] for state in states])
         for state, step in zip(states, steps.unbind()):
             state["step"] = step

@@ -1,4 +1,4 @@
-"""Clips or drops gradients that are too large, just before an optimiser's step."""
+"""Clips or drops large gradients before an optimiser's step."""
 
 import math
 from collections.abc import Iterator
@@ -13,15 +13,16 @@ _KINDS = ("value", "norm", "momentum", "momentum_norm")
 
 @dataclass(frozen=True)
 class GradLimit:
-    """When a gradient is too large, and whether it is dropped then or scaled down.
+    """A limit on gradients.
 
     Attributes:
-        kind: ``'value'``: an element's magnitude over ``value``. ``'norm'``: the norm of all
-            gradients together over ``value``. ``'momentum'``: an element's magnitude over
-            ``coef`` times the root of its running second moment. ``'momentum_norm'``: a
-            parameter's gradient norm over ``coef`` times the norm of that root.
+        kind: Quantity and limit. ``'value'``: the magnitude of each element, ``value``. ``'norm'``:
+            the norm of all gradients together, ``value``. ``'momentum'``: the magnitude of each
+            element, ``coef`` times the root of its running second moment. ``'momentum_norm'``: the
+            norm of each parameter's gradient, ``coef`` times the norm of that root.
         norm_type: Order of the norm.
-        timestep: Steps before the running moment is trusted.
+        timestep: Number of steps before limits from the running moment apply.
+        drop: Whether gradients beyond the limit are set to zero, or clipped.
     """
 
     kind: str
@@ -35,13 +36,13 @@ class GradLimit:
 def limit_of(
     verb: str, type_: str | None, value: float | None, coef: float, norm_type: float, timestep: int
 ) -> list[GradLimit]:
-    """The limit of options such as ``grad_clip_type='clip_norm'``, if there is one.
+    """The limit of options such as ``grad_clip_type='clip_norm'``; empty without a type.
 
     Args:
         verb: ``clip`` or ``ignore``.
 
     Raises:
-        ValueError: An unknown type, or one that needs a value and has none.
+        ValueError: The type is unknown, or needs a value and has none.
     """
     if type_ is None:
         return []
@@ -55,9 +56,9 @@ def limit_of(
 
 
 class GradGuard:
-    """Applies limits to the gradients of an optimiser: first those that drop, then those that clip.
+    """Applies limits to the gradients of an optimiser: first the one that drops, then the clipping.
 
-    The options are those of `ding.torch_utils.Adam`; `GradLimit` explains them.
+    The options are those of `ding.torch_utils.Adam`; see `GradLimit`.
     """
 
     def __init__(
@@ -84,10 +85,10 @@ class GradGuard:
         self.norm_type = 2.0 if grad_norm_type is None else grad_norm_type
 
     def __call__(self, optimizer: torch.optim.Optimizer) -> None:
-        """Change the gradients in place.
+        """Clip or drop the gradients in place.
 
         Raises:
-            DataError: NaN or infinite gradients, if that is asked for.
+            DataError: Gradients are NaN or infinite, and ``error_if_nonfinite`` is set.
         """
         if not self._limits and not self._error_if_nonfinite:
             return
@@ -123,26 +124,26 @@ def _moments(
             state = optimizer.state.get(param)
             if param.grad is None or not state or int(state["step"]) < timestep:
                 continue
-            # Adam's name for it, and RMSprop's
+            # The names in Adam and RMSprop.
             moment = state["exp_avg_sq"] if "exp_avg_sq" in state else state["square_avg"]
             decay = group["betas"][1] if "betas" in group else group["alpha"]
-            # Both start at zero and are biased towards it.
+            # Bias correction: the running moment starts at zero.
             yield param.grad, moment / (1 - decay ** int(state["step"]))
 
 
 def gradients(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
-    """The gradients of all parameters that have one."""
+    """All gradients of an optimiser's parameters that are not None."""
     params = [param for group in optimizer.param_groups for param in group["params"]]
     return [param.grad for param in params if param.grad is not None]
 
 
 def total_norm(grads: list[torch.Tensor], norm_type: float = 2.0) -> float:
-    """Norm of all gradients taken as one vector."""
+    """Norm of all gradients as one vector."""
     if not grads:
         return 0.0
     norms = torch._foreach_norm(grads, norm_type)
     if norm_type == 2.0 and grads[0].device.type == "cpu":
-        # Calls are what costs on small networks: these are fewer, and each is cheaper.
+        # On small networks, calls dominate the time: these are fewer and cheaper.
         return math.hypot(*(norm.item() for norm in norms))
     return torch.linalg.vector_norm(torch.stack(norms), norm_type).item()
 
@@ -164,7 +165,7 @@ def _limit_norm(grads: list[torch.Tensor], bound: float, limit: GradLimit) -> No
 
 
 def _check_finite(grads: list[torch.Tensor]) -> None:
-    # A sum is finite unless an element is not (or it overflows, which is as bad).
+    # The norm is finite unless an element is not, or it overflows, which counts as well.
     if not math.isfinite(total_norm(grads)):
         bad = sum(not bool(torch.isfinite(grad).all()) for grad in grads)
         raise DataError(

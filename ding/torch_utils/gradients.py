@@ -1,4 +1,4 @@
-"""Gradients of several processes, averaged, and of several losses (PCGrad)."""
+"""Averages gradients over processes, and combines gradients of several losses (PCGrad)."""
 
 import random
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from ding.utils.pytorch_ddp_dist_helper import allreduce
 
 
 def average_gradients(parameters: Sequence[torch.Tensor]) -> None:
-    """Give each parameter its average gradient over all processes, zero in those that had none.
+    """Average each parameter's gradient over all processes; a missing gradient counts as zero.
 
-    A parameter without a gradient in all of them keeps none, so that optimisers leave it alone.
+    A parameter without a gradient in all processes keeps None, so that optimisers skip it.
     """
     if parameters:
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         reached = grads[0].new_tensor([p.grad is not None for p in parameters])
-        # One message for all: small tensors cost their latency, not their size.
+        # One message for all tensors: the cost of small messages is their latency.
         message = torch.cat([*(grad.reshape(-1) for grad in grads), reached])
         allreduce(message)
         flat, reached = message.tensor_split([len(message) - len(parameters)])
@@ -27,20 +27,20 @@ def average_gradients(parameters: Sequence[torch.Tensor]) -> None:
 
 
 def _hand_out(flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> None:
-    """Give parameters their parts of one vector as gradients, which are views of it."""
+    """Set the gradients of parameters to views of one flat vector."""
     for parameter, grad in zip(parameters, flat.split([p.numel() for p in parameters])):
         parameter.grad = grad.view_as(parameter)
 
 
 class PCGrad:
-    """Wraps an optimiser: gradients of losses that conflict lose the conflicting part.
+    """Wraps an optimiser to remove conflicting components of the gradients of several losses.
 
     Yu et al. 2020, "Gradient Surgery for Multi-Task Learning".
 
     Args:
-        optimizer: Takes the step.
-        reduction: How the projected gradients are joined where all losses reach a parameter,
-            ``'mean'`` or ``'sum'``; elsewhere they are summed.
+        optimizer: The wrapped optimiser.
+        reduction: ``'mean'`` or ``'sum'`` of the projected gradients, for parameters that all
+            losses reach; other gradients are summed.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, reduction: str = "mean") -> None:
@@ -55,11 +55,11 @@ class PCGrad:
         return self._optim
 
     def zero_grad(self) -> None:
-        """Set the gradients of all parameters to none."""
+        """Set the gradients of all parameters to None."""
         self._optim.zero_grad(set_to_none=True)
 
     def step(self) -> None:
-        """Let the optimiser take its step."""
+        """Step the optimiser."""
         self._optim.step()
 
     def pc_backward(self, objectives: Sequence[torch.Tensor]) -> None:
@@ -67,7 +67,7 @@ class PCGrad:
         params = [p for group in self._optim.param_groups for p in group["params"]]
         grads, reached = [], []
         for index, objective in enumerate(objectives):
-            keep = index + 1 < len(objectives)  # tasks usually share a part of the graph
+            keep = index + 1 < len(objectives)  # tasks usually share parts of the graph
             found = torch.autograd.grad(objective, params, retain_graph=keep, allow_unused=True)
             parts = [torch.zeros_like(p) if g is None else g for g, p in zip(found, params)]
             marks = [torch.full_like(p, g is not None) for g, p in zip(found, params)]
@@ -81,7 +81,7 @@ class PCGrad:
 
 
 def _project(grads: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Remove from each gradient its part against each of the others, in random order."""
+    """Remove from each gradient its component that conflicts with others, in random order."""
     projected = []
     for index, grad in enumerate(grads):
         result = grad.clone()

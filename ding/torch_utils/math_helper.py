@@ -1,4 +1,4 @@
-"""Statistics that torch words differently."""
+"""Statistics with the arguments of numpy."""
 
 import torch
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ def cov(
     Args:
         x: Observations, as a tensor, an array or lists: ``[N]`` or ``[N, D]`` (``[D, N]`` with
             ``rowvar``).
-        bias: Divide by N instead of N - 1, unless ``ddof`` says what to subtract.
+        bias: Whether to divide by N instead of N - 1, unless ``ddof`` is given.
         aweights: Weight of each observation ``[N]``.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Facts about a model, and how it is run."""
+"""Helpers to run models: parameter counts, modes, memory layout and threads."""
 
 import os
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
-#: Below this many parameters a fully connected network's update is over before threads have met.
+#: With fewer parameters, an update of a fully connected network is too short for several threads.
 _SMALL = 2_000_000
 _CHOSEN_BY_USER = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -19,15 +19,15 @@ def get_num_params(model: torch.nn.Module) -> int:
 
 
 def set_training(module: torch.nn.Module, training: bool) -> None:
-    """``module.train(training)`` without torch's checks of each attribute that is set.
+    """``module.train(training)`` without torch's checks at each attribute assignment.
 
-    A policy that acts between its updates switches all layers twice a round; torch takes 20 µs for
-    ten layers, which is a tenth of a small network's update. A module with a custom ``train`` or
-    ``__setattr__``, as compiled ones have, is switched by its own method.
+    A policy that acts between its updates switches the mode of all layers twice per round; torch
+    takes 20 µs for ten layers, a tenth of a small network's update. For modules with a custom
+    ``train`` or ``__setattr__``, such as compiled ones, their own method is called.
     """
     train, set_attribute = torch.nn.Module.train, torch.nn.Module.__setattr__
     modules: list[torch.nn.Module | None] = [module]
-    for one in modules:  # which grows: calls for each layer take twice as long
+    for one in modules:  # the list grows in the loop: recursion takes twice as long
         if one is None:
             continue
         kind, state = type(one), vars(one)
@@ -39,11 +39,11 @@ def set_training(module: torch.nn.Module, training: bool) -> None:
 
 
 def quick_layout(images: torch.Tensor) -> torch.Tensor:
-    """Images ``[B, C, H, W]`` in the memory layout in which convolutions learn fastest.
+    """Images ``[B, C, H, W]`` in the memory layout in which convolutions train fastest.
 
-    On CPUs that is channels last: forward and backward take a fifth less (batches of 32 in the
-    network of Mnih et al. 2015) to two fifths (IMPALA's). Without gradients the copy costs more
-    than it saves.
+    On CPUs this is channels last: forward and backward passes take 20 % (batches of 32 in the
+    network of Mnih et al. 2015) to 40 % (IMPALA's network) less time. Without gradients, the copy
+    costs more than it saves.
     """
     if torch.is_grad_enabled() and images.device.type == "cpu":
         return images.contiguous(memory_format=torch.channels_last)
@@ -51,7 +51,7 @@ def quick_layout(images: torch.Tensor) -> torch.Tensor:
 
 
 class DataParallel(torch.nn.DataParallel[torch.nn.Module]):
-    """``torch.nn.DataParallel`` through which the wrapped model's own attributes are reached."""
+    """``torch.nn.DataParallel`` that forwards missing attributes to the wrapped model."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -62,11 +62,10 @@ class DataParallel(torch.nn.DataParallel[torch.nn.Module]):
 
 @contextmanager
 def threads_that_fit(model: torch.nn.Module) -> Iterator[None]:
-    """Run small networks on one thread, in torch and numpy; others, and where the user chose, as
-    before.
+    """Run small networks in one thread of torch and numpy, unless the user has set the number.
 
-    On batches of some 64 rows a second thread saves nothing, and waits in a spin for a core that
-    another process holds: measured 5 to 10 times slower on a busy machine of two cores.
+    With batches of about 64 rows a second thread saves no time, and spins while it waits for a core
+    that another process uses: updates were 5 to 10 times slower on two busy cores.
     """
     if not _wants_one_thread(model):
         yield
@@ -81,7 +80,7 @@ def threads_that_fit(model: torch.nn.Module) -> Iterator[None]:
 
 
 def fit_threads(model: torch.nn.Module) -> None:
-    """`threads_that_fit` from here on, for a process that does nothing else."""
+    """`threads_that_fit` for the rest of the process, if it only runs this model."""
     if _wants_one_thread(model):
         torch.set_num_threads(1)
         threadpool_limits(1, "blas")

@@ -1,4 +1,4 @@
-"""Checks for tests of models."""
+"""Assertions for tests of models."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ def is_differentiable(
     model: torch.nn.Module | Sequence[torch.nn.Module],
     print_instance: bool = False,
 ) -> None:
-    """Assert that the loss reaches every parameter, by a backward pass.
+    """Assert that a backward pass of the loss reaches every parameter.
 
     Args:
         loss: A scalar.
-        model: One model or several, without gradients so far.
-        print_instance: Print each module's name as it is checked.
+        model: One or several models, without gradients.
+        print_instance: Whether to print the name of each checked parameter.
     """
     assert loss.dim() == 0, f"got a loss of shape {tuple(loss.shape)}: expected a scalar"
     models = [model] if isinstance(model, torch.nn.Module) else list(model)

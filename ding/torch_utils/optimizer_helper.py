@@ -1,4 +1,4 @@
-"""Optimisers that guard against large gradients, and helpers around them."""
+"""Optimisers that limit gradients, gradient norms, and weight decay groups."""
 
 import functools
 import inspect
@@ -25,30 +25,30 @@ __all__ = [
     "configure_weight_decay",
 ]
 
-#: Evaluates the model again, and returns its loss.
+#: Re-evaluates the model and returns the loss.
 Closure: TypeAlias = Callable[[], float]
 Loss: TypeAlias = float | None
-#: Parameters, and the settings that are theirs alone.
+#: A parameter group: parameters with their settings.
 _Group: TypeAlias = dict[str, Any]
-#: Parameters, names with parameters, or groups: all of one kind.
+#: Either parameters, pairs of names and parameters, or groups.
 _Entries: TypeAlias = list[Any]
 _FUSED_ON_CPU = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 4)
 
 
 @functools.cache
 def _plain(method: Callable[..., object]) -> Callable[..., Any]:
-    """A method of a torch optimiser without what torch wraps around it.
+    """A method of a torch optimiser without torch's wrappers.
 
-    The wrappers import torch's compiler at their first call, which takes as long as importing
-    torch itself, and cost a few microseconds in every later one.
+    The first call of the wrappers imports torch's compiler, which takes as long as importing torch
+    itself; each later call costs a few microseconds.
     """
     return inspect.unwrap(method)
 
 
 def _unprofiled(step: Callable[..., Loss]) -> Callable[..., Any]:
-    """Keep torch from naming each step for its profiler, which takes as long as a small step.
+    """Skip torch's profiler annotation of each step, which takes as long as a small step.
 
-    Step hooks are called all the same.
+    Step hooks are still called.
     """
     profiled = torch.optim.Optimizer.profile_hook_step(step)
 
@@ -67,12 +67,12 @@ def _unprofiled(step: Callable[..., Loss]) -> Callable[..., Any]:
 
 
 class _Guarded(torch.optim.Optimizer):
-    """What the optimisers below add to torch's."""
+    """Base of the optimisers below: limits on gradients, and methods without torch's wrappers."""
 
     _guard: GradGuard
 
     def get_grad(self) -> float:
-        """Norm of all current gradients, before clipping."""
+        """Norm of all current gradients as one vector."""
         return total_norm(gradients(self), self._guard.norm_type)
 
     def _guarded_step(self, update: Callable[..., object], closure: Closure | None) -> Loss:
@@ -103,26 +103,26 @@ class _Guarded(torch.optim.Optimizer):
         _plain(torch.optim.Optimizer.load_state_dict)(self, state_dict)
 
     def __getstate__(self) -> State:
-        # torch's own leaves out all but its own attributes.
+        # torch's method returns only its own attributes.
         return {**super().__getstate__(), "_guard": self._guard}
 
 
 class Adam(torch.optim.Adam, _Guarded):
-    """``torch.optim.Adam`` on its fused kernel, with limits on the gradient.
+    """``torch.optim.Adam`` with its fused kernel and limits on gradients.
 
     Args:
-        optim_type: ``'adam'`` (weight decay is part of the gradient) or ``'adamw'`` (weights
-            decay apart from it).
+        optim_type: ``'adam'`` (weight decay is added to the gradient) or ``'adamw'`` (decoupled
+            weight decay).
         limits: ``grad_clip_type`` (``None``, ``'clip_value'``, ``'clip_norm'``,
-            ``'clip_momentum'`` or ``'clip_momentum_norm'``; `GradLimit` explains each) with
+            ``'clip_momentum'`` or ``'clip_momentum_norm'``; see `GradLimit`) with
             ``clip_value``, ``clip_coef=5``, ``clip_norm_type=2.0`` and
             ``clip_momentum_timestep=100``; the same as ``grad_ignore_type='ignore_…'`` with
-            ``ignore_value`` and so on, which zeroes what is over the limit; ``grad_norm_type``,
-            order of the norm that ``get_grad`` returns, 2 by default; and ``error_if_nonfinite``,
-            which raises ``DataError`` on NaN or infinite gradients.
+            ``ignore_value`` and so on, which zeroes gradients beyond the limit;
+            ``grad_norm_type``, the order of the norm that ``get_grad`` returns, by default 2; and
+            ``error_if_nonfinite``, which raises ``DataError`` on NaN or infinite gradients.
 
     Raises:
-        ValueError: An unknown type, or a limit without its value.
+        ValueError: A type is unknown, or a limit lacks its value.
     """
 
     _fused: FusedAdam | None = None
@@ -153,7 +153,7 @@ class Adam(torch.optim.Adam, _Guarded):
         )
         self._guard = guard
         if optim_type == "adamw":
-            # Taken from torch's hands: it would add the decay to the gradient.
+            # Hide the decay from torch, which would add it to the gradient.
             for group in self.param_groups:
                 group["decoupled_decay"] = group.pop("weight_decay")
                 group["weight_decay"] = 0
@@ -164,7 +164,7 @@ class Adam(torch.optim.Adam, _Guarded):
 
 
 class RMSprop(torch.optim.RMSprop, _Guarded):
-    """``torch.optim.RMSprop`` with limits on the gradient; ``limits`` as in `Adam`."""
+    """``torch.optim.RMSprop`` with limits on gradients; ``limits`` as in `Adam`."""
 
     def __init__(
         self,
@@ -208,13 +208,13 @@ def _adam_update(optimizer: Adam) -> None:
 
 
 def calculate_grad_norm(model: torch.nn.Module, norm_type: float = 2) -> float:
-    """Norm of all gradients of a model taken as one vector."""
+    """Norm of all gradients of a model as one vector."""
     grads = [param.grad for param in model.parameters() if param.grad is not None]
     return total_norm(grads, float(norm_type))
 
 
 def calculate_grad_norm_without_bias_two_norm(model: torch.nn.Module) -> float:
-    """Two-norm of the gradients of all parameters but the biases."""
+    """L2 norm of the gradients of all parameters except biases."""
     grads = [
         param.grad
         for name, param in model.named_parameters()
@@ -224,9 +224,9 @@ def calculate_grad_norm_without_bias_two_norm(model: torch.nn.Module) -> float:
 
 
 def configure_weight_decay(model: torch.nn.Module, weight_decay: float) -> list[_Group]:
-    """Parameter groups that let weights of linear-like layers decay and nothing else.
+    """Parameter groups with weight decay only for weights of linear and similar layers.
 
-    Biases, embeddings and the parameters of normalisation layers do not decay.
+    Biases, embeddings and parameters of normalisation layers do not decay.
 
     Returns:
         Two groups for an optimiser: with ``weight_decay`` and with zero.
@@ -243,7 +243,7 @@ def configure_weight_decay(model: torch.nn.Module, weight_decay: float) -> list[
         for name, param in module.named_parameters(recurse=False):
             fixed = isinstance(module, spared) or "weight" not in name
             (keep if fixed else decay)[id(param)] = param
-    # A tensor shared between an embedding and a linear layer is in both; it must not decay.
+    # A tensor shared by an embedding and a linear layer is in both dicts; it must not decay.
     decayed = [param for key, param in decay.items() if key not in keep]
     return [
         {"params": decayed, "weight_decay": weight_decay},
@@ -252,7 +252,7 @@ def configure_weight_decay(model: torch.nn.Module, weight_decay: float) -> list[
 
 
 def _read_groups(params: "ParamsT") -> _Entries:
-    """The parameters or groups with nothing left that can be iterated over only once."""
+    """The parameters or groups, with iterators replaced by lists."""
     entries = list(params)
     for index, entry in enumerate(entries):
         if isinstance(entry, dict) and not isinstance(entry["params"], torch.Tensor):
@@ -266,6 +266,6 @@ def _can_fuse(entries: _Entries) -> bool:
     for entry in entries:
         members = entry["params"] if isinstance(entry, dict) else entry
         tensors += members if isinstance(members, list) else [members]
-    # Named parameters come as pairs.
+    # Named parameters are pairs.
     plain = [entry[1] if isinstance(entry, tuple) else entry for entry in tensors]
     return all(t.device.type in devices and t.is_floating_point() for t in plain)

@@ -1,10 +1,10 @@
-"""Folding leading dimensions into one and back."""
+"""Merges leading dimensions into one, and splits them again."""
 
 import torch
 
 
 def fold_batch(x: torch.Tensor, nonbatch_ndims: int = 1) -> tuple[torch.Tensor, torch.Size]:
-    """Join all leading dimensions.
+    """Merge all leading dimensions.
 
     Args:
         x: ``[*batch, *rest]``.
@@ -20,7 +20,7 @@ def fold_batch(x: torch.Tensor, nonbatch_ndims: int = 1) -> tuple[torch.Tensor, 
 
 
 def unfold_batch(x: torch.Tensor, batch_dims: torch.Size | tuple[int, ...]) -> torch.Tensor:
-    """Undo ``fold_batch``: ``[prod(batch), *rest]`` to ``[*batch, *rest]``."""
+    """Inverse of ``fold_batch``: ``[prod(batch), *rest]`` to ``[*batch, *rest]``."""
     return x.reshape(*batch_dims, *x.shape[1:])
 
 

@@ -1,11 +1,11 @@
-"""Tensors and arrays in one safetensors file: nothing in it can be executed.
+"""Reads and writes tensors and arrays in safetensors files; reading never executes code.
 
-The layout is that of https://github.com/huggingface/safetensors, so that other programs read it.
-It is written here without the copy of all tensors that the package makes, and read without copying
-any. With a CRC-32C on both sides, a chunk of 64 frames of 84x84x4 takes 0.70 of the package's CPU
-time to be read and 0.74 to be written, 8 MB of weights 0.56 and 0.74, a chunk of 64 small rows 0.71
-and 0.92 (`benchmarks/tensor_files.py`): of a run that moves 13,000 such frames a second, about a
-tenth of a core. One tensor more, the last in the file, holds the checksum of all before it.
+Other programs can read the files (https://github.com/huggingface/safetensors). Unlike the
+safetensors package, this module does not copy all tensors to write them, and copies none to read
+them. With a CRC-32C in both, a chunk of 64 frames of 84x84x4 takes 0.70 of the package's CPU time
+to read and 0.74 to write, 8 MB of weights 0.56 and 0.74, a chunk of 64 small rows 0.71 and 0.92
+(`benchmarks/tensor_files.py`). In a run that moves 13,000 such frames per second, this saves about
+a tenth of a core. An additional tensor at the end of the file contains the checksum of the rest.
 """
 
 import functools
@@ -31,7 +31,7 @@ _NUMPY = {
     "BOOL": np.bool_, "C64": np.complex64,
 }  # fmt: skip
 _NAMES = {np.dtype(kind): name for name, kind in _NUMPY.items()}
-#: Types that numpy does not have: their names, and the types of the same width that it has.
+#: Dtypes that numpy lacks: their names, and a dtype of the same width that numpy has.
 _TORCH_ONLY = {
     torch.bfloat16: ("BF16", torch.int16),
     torch.float8_e4m3fn: ("F8_E4M3", torch.uint8),
@@ -41,11 +41,11 @@ _FROM_TORCH_ONLY = {
     name: (kind, np.dtype(np.int16 if stand_in is torch.int16 else np.uint8))
     for kind, (name, stand_in) in _TORCH_ONLY.items()
 }
-#: The format's own limit: a damaged length must not make a reader allocate all memory.
+#: The format's limit: a damaged length must not make a reader allocate all memory.
 _LONGEST_HEADER = 100_000_000
 _LONGEST_KEPT = 1 << 16
 
-#: Files of a run have the same header: its parsed form is cached.
+#: Number of cached headers: files of a run often have the same header.
 _LAYOUTS = 64
 
 _SUM = "__sum__"
@@ -56,36 +56,36 @@ _NO_SUM = "its header is damaged: it names no checksum"
 _FOREIGN: JsonObject = {"facts": {}, "numpy": []}
 
 Leaf = np.ndarray | torch.Tensor
-#: Name, place, count, numpy's dtype, shape, torch's dtype if numpy lacks it, whether an array.
+#: Name, offset, count, numpy dtype, shape, torch dtype if numpy lacks it, whether an array.
 _Entry = tuple[str, int, int, np.dtype, tuple[int, ...], torch.dtype | None, bool]
-#: Bytes, of a file or of an object that processes share.
+#: Bytes of a file or of an object in shared memory.
 Buffer = bytes | bytearray | memoryview
 
 
 def write_tensors(
     path: str, tensors: Mapping[str, Leaf], facts: Mapping[str, Json], durable: bool = False
 ) -> int:
-    """Write tensors and arrays under their names; the file appears when it is complete.
+    """Write tensors and arrays by name; the file appears once it is complete.
 
     Args:
-        facts: Plain JSON that goes with them.
-        durable: Whether to wait until it is on disk.
+        facts: Metadata, plain JSON.
+        durable: Whether to wait until the file is on disk.
 
     Returns:
         Size of the file in bytes.
 
     Raises:
-        DataError: Something that is no plain array of numbers; names it.
-        CheckpointWriteError: Names the path and the cause; a previous file is unchanged.
+        DataError: A value is not a dense array of numbers.
+        CheckpointWriteError: The file cannot be written; a previous file is unchanged.
     """
     return write_pieces(path, tensor_content(tensors, facts), durable)
 
 
 def tensor_content(tensors: Mapping[str, Leaf], facts: Mapping[str, Json]) -> list[Buffer]:
-    """What `write_tensors` writes, in pieces; those of arrays are views of them.
+    """The content that `write_tensors` writes, in pieces; pieces of arrays are views of them.
 
     Raises:
-        DataError: Something that is no plain array of numbers; names it.
+        DataError: A value is not a dense array of numbers.
     """
     if _SUM in tensors:
         raise DataError(f"{_SUM!r} is the name of the checksum: expected another")
@@ -101,27 +101,27 @@ def tensor_content(tensors: Mapping[str, Leaf], facts: Mapping[str, Json]) -> li
 
 
 def read_tensors(path: str) -> tuple[dict[str, Leaf], JsonObject]:
-    """Read what `write_tensors`, or another writer of the format, wrote.
+    """Read a file that `write_tensors` or another program wrote.
 
     Returns:
         The tensors by name (arrays where arrays were written), in memory that no other object
         shares; and the facts, which must not be modified.
 
     Raises:
-        OSError: There is no such file, or it cannot be read.
-        DataError: It is cut short, damaged or of another format; says which.
+        OSError: The file does not exist, or cannot be read.
+        DataError: The file is truncated, damaged or not a safetensors file.
     """
     return parse_tensors(read_content(path))
 
 
 def read_content(path: str) -> memoryview:
-    """All bytes of a file, as memory that may be written to.
+    """All bytes of a file, in writable memory.
 
-    The file is not mapped: truncating a mapped file would kill the process.
+    The file is not memory-mapped: truncating a mapped file would kill the process.
 
     Raises:
-        OSError: It cannot be read, or is a link or no regular file.
-        DataError: It was changed while it was read, or is larger than the memory.
+        OSError: The file cannot be read, is a link, or is not a regular file.
+        DataError: The file changed during reading, or does not fit into memory.
     """
     with open_regular(path, follow_links=False) as stream:
         size = os.fstat(stream.fileno()).st_size
@@ -134,12 +134,12 @@ def read_content(path: str) -> memoryview:
 
 
 def looks_like_tensors(content: Buffer) -> bool:
-    """Whether a file's beginning is that of this format, whatever may be wrong with the rest."""
+    """Whether the content begins like a safetensors file; the rest may be damaged."""
     return content[4:8] == bytes(4) and content[8:9] == b"{"
 
 
 def parse_tensors(content: Buffer) -> tuple[dict[str, Leaf], JsonObject]:
-    """`read_tensors` of the content of a file; the tensors are views of it."""
+    """`read_tensors` for the content of a file; the tensors are views of it."""
     size = len(content)
     if size < 10:
         raise DataError(f"it is cut short or no data file: {size} bytes")
@@ -164,7 +164,7 @@ def parse_tensors(content: Buffer) -> tuple[dict[str, Leaf], JsonObject]:
 
 @functools.lru_cache(_LAYOUTS)
 def _head(layout: tuple[tuple[str, str, tuple[int, ...]], ...], own: str) -> bytes:
-    """All that stands before the bytes of the tensors."""
+    """The part of the file before the tensors: length and header."""
     sizes = {name: _width(kind) * math.prod(shape) for name, kind, shape in layout}
     offsets: dict[str, tuple[int, int]] = {}
     end = 0
@@ -177,23 +177,23 @@ def _head(layout: tuple[tuple[str, str, tuple[int, ...]], ...], own: str) -> byt
     last = end, end + _SUM_BYTES
     header[_SUM] = {"dtype": "U8", "shape": [_SUM_BYTES], "data_offsets": last}
     head = json.dumps(header, separators=(",", ":")).encode()
-    # So that the tensors, the widest of which are first, begin at multiples of 8.
+    # Align the tensors to multiples of 8; the widest dtypes come first.
     head += b" " * (-len(head) % 8)
     return struct.pack("<Q", len(head)) + head
 
 
 def _order(layout: tuple[tuple[str, str, tuple[int, ...]], ...]) -> list[str]:
     """Names in the order of their bytes."""
-    # The widest first, and the largest of them: those start at a multiple of their width.
+    # The widest dtypes first, so that each tensor starts at a multiple of its width.
     entries = sorted(layout, key=lambda e: (-_width(e[1]), -math.prod(e[2])))
     return [name for name, *_ in entries]
 
 
 def _check(content: Buffer, entries: list[_Entry]) -> None:
-    """Compare with the checksum; files of other programs have none."""
+    """Verify the checksum; files of other programs have none."""
     tail = bytes(content[-_SUM_BYTES:])
     if not any(entry[0] == _SUM for entry in entries):
-        # The checksum is there, so the header that does not name it is damaged.
+        # The file ends with a checksum that is not in the header: the header is damaged.
         if tail.startswith(_MAGIC):
             raise DataError(_NO_SUM)
         return
@@ -203,7 +203,7 @@ def _check(content: Buffer, entries: list[_Entry]) -> None:
 
 
 def _as_plain(name: str, leaf: object) -> tuple[str, np.ndarray]:
-    """The format's name for the dtype, and the values as an array in one piece."""
+    """The format's name of the dtype, and the values as a contiguous array."""
     if isinstance(leaf, torch.Tensor):
         if leaf.layout is not torch.strided or leaf.is_quantized:
             raise DataError(f"{name!r} is a tensor of layout {leaf.layout}: expected a dense one")
@@ -219,7 +219,7 @@ def _as_plain(name: str, leaf: object) -> tuple[str, np.ndarray]:
     dtype_name = _NAMES.get(leaf.dtype)
     if dtype_name is None:
         raise DataError(f"{name!r} has dtype {leaf.dtype}: expected numbers of at most 64 bits")
-    # `ascontiguousarray` makes one dimension of none.
+    # `ascontiguousarray` would add a dimension to a zero-dimensional array.
     return dtype_name, leaf if leaf.flags.c_contiguous else np.ascontiguousarray(leaf)
 
 
@@ -228,7 +228,7 @@ def _as_plain(name: str, leaf: object) -> tuple[str, np.ndarray]:
 
 @functools.lru_cache(_LAYOUTS)
 def _layout(head: bytes) -> tuple[list[_Entry], int, JsonObject]:
-    """Name, place, count, dtypes and shape of each tensor; bytes of all; the facts."""
+    """Parse a header: the entry of each tensor, the total size, and the facts."""
     try:
         header = json.loads(head)
     except (ValueError, RecursionError) as error:
@@ -236,7 +236,7 @@ def _layout(head: bytes) -> tuple[list[_Entry], int, JsonObject]:
     if not isinstance(header, dict):
         raise DataError("its header is damaged: it is no table of tensors")
     own = _own(header.pop("__metadata__", None))
-    # Otherwise a flipped bit in the checksum's name would switch the check off.
+    # Otherwise, a flipped bit in the checksum's name would disable the check.
     if own is not _FOREIGN and _SUM not in header:
         raise DataError(_NO_SUM)
     as_numpy = set(own["numpy"])
@@ -266,13 +266,13 @@ def _leaf(
     array = np.frombuffer(content, dtype, count, start + begin).reshape(shape)
     if plain:
         return array
-    # Files of other programs need not align their tensors.
+    # Files of other programs may contain unaligned tensors.
     tensor = torch.from_numpy(array if array.flags.aligned else array.copy())
     return tensor if torch_dtype is None else tensor.view(torch_dtype)
 
 
 def _own(metadata: object) -> JsonObject:
-    """What this package wrote in addition to the tensors; empty in files of other programs."""
+    """The metadata of this package; `_FOREIGN` for files of other programs."""
     if not isinstance(metadata, dict) or "ding" not in metadata:
         return _FOREIGN
     try:
@@ -285,7 +285,7 @@ def _own(metadata: object) -> JsonObject:
 
 
 def _entries(header: JsonObject) -> list[tuple[int, int, str, str, tuple[int, ...]]]:
-    """What the header says of each tensor, in the order of their bytes."""
+    """The header's entries, in the order of the tensors in the file."""
     entries = []
     for name, entry in header.items():
         try:

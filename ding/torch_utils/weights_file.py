@@ -1,4 +1,4 @@
-"""Policy weights that one process publishes and others pick up."""
+"""Files of policy weights that one process publishes and others read."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from ding.utils.errors import CheckpointError, CheckpointNotFoundError, DataErro
 from ding.utils.shared_folder import SharedFolder
 from ding.utils.types import Json, JsonObject, SavedState, State, Tree
 
-#: The keys on the way to a leaf.
+#: The keys on the path to a leaf.
 _Path: TypeAlias = tuple[str | int, ...]
 _PLAIN = (bool, int, float, str, type(None))
 
@@ -20,15 +20,15 @@ _PLAIN = (bool, int, float, str, type(None))
 def write_weights(
     folder: SharedFolder, name: str, state: SavedState, facts: Mapping[str, Json]
 ) -> None:
-    """Publish weights under a fixed name; readers see the old ones or the new ones, whole.
+    """Publish weights under a fixed name, atomically: readers get the old or the new weights.
 
     Args:
-        state: Nested mappings of tensors and arrays, and also numbers, texts and None.
+        state: Nested mappings of tensors, arrays, numbers, strings and None.
         facts: Plain JSON: ``policy_iter``, ``envstep``, ``time``, ``learner``.
 
     Raises:
-        DataError: Something else is in there; names it. A bad name.
-        CheckpointWriteError: Names the file and the cause; what was published before stays.
+        DataError: The state contains another type, or the name is invalid.
+        CheckpointWriteError: The file cannot be written; the previous weights are unchanged.
     """
     write_tensors(folder.file(name), *weight_tensors(state, facts))
 
@@ -40,9 +40,9 @@ def read_weights(folder: SharedFolder, name: str) -> tuple[State, JsonObject]:
         The state as it was written, and the facts.
 
     Raises:
-        CheckpointNotFoundError: Nothing has been published under this name.
-        CheckpointError: The file is damaged, or holds something else; names it.
-        DataError: A bad name.
+        CheckpointNotFoundError: No weights have been published under this name.
+        CheckpointError: The file is damaged, or does not contain weights.
+        DataError: The name is invalid.
     """
     path = folder.file(name)
     try:
@@ -58,11 +58,11 @@ def read_weights(folder: SharedFolder, name: str) -> tuple[State, JsonObject]:
 def weight_tensors(
     state: SavedState, facts: Mapping[str, Json]
 ) -> tuple[dict[str, Leaf], JsonObject]:
-    """Weights as named tensors and arrays, and what else `grow_weights` needs, as plain
+    """Weights as named tensors and arrays, and the metadata that `grow_weights` needs, as plain
     JSON.
 
     Raises:
-        DataError: Something else is in there; names it.
+        DataError: The state contains another type.
     """
     tensors: dict[str, Leaf] = {}
     tree: list[list[Json]] = []
@@ -76,13 +76,13 @@ def weight_tensors(
         elif isinstance(leaf, _PLAIN):
             tree.append([path, None, leaf])
         else:
-            # An empty mapping has no leaf that would bring it back.
+            # An empty mapping has no leaf from which it could be restored.
             tree.append([path, None, None, "empty"])
     return tensors, {"facts": dict(facts), "tree": tree}
 
 
 def weights_pattern(name: str) -> re.Pattern[str]:
-    """What the whole names of weights match, and of the copies that evaluations keep of them."""
+    """Pattern for the full names of weights, and of the copies that evaluations keep."""
     return re.compile(rf"{re.escape(name)}(?:\.[0-9a-f]{{16}}_[0-9]+_[0-9]+)?")
 
 
@@ -104,10 +104,10 @@ def _flat(state: SavedState, path: _Path) -> Iterator[tuple[_Path, Tree]]:
 
 
 def grow_weights(tensors: Mapping[str, Leaf], held: Mapping[str, Json]) -> tuple[State, JsonObject]:
-    """The weights that `weight_tensors` was given, and their facts.
+    """The inverse of `weight_tensors`: the weights and their facts.
 
     Raises:
-        DataError: The parts do not fit each other.
+        DataError: The tensors and the metadata are inconsistent.
     """
     if "tree" not in held:
         return dict(tensors), dict(held)

@@ -56,7 +56,7 @@ class SegmentTree:
         self.capacity = int(capacity)
         self.operation = ufunc
         self.neutral_element = float(neutral_element)
-        # Each level is a flat array of its nodes; `_blocks` are all but the top, as rows of siblings.
+        # Each level is a flat array of nodes; `_blocks` are all but the top, as rows of siblings.
         self._levels = [self._new_level(self.capacity)]
         while self._levels[-1].size > _TOP:
             self._levels.append(self._new_level(self._levels[-1].size // _FANOUT))

@@ -9,7 +9,7 @@ from torch import nn
 
 from ding.utils.errors import UnknownTypeError
 
-#: What networks and blocks take for an activation: a module, its name, or ``None`` for none.
+#: An activation argument: a module, its name, or ``None`` for no activation.
 Activation: TypeAlias = nn.Module | str | None
 
 
@@ -50,13 +50,13 @@ def build_activation(activation: Activation, inplace: bool | None = None) -> nn.
 
     Args:
         activation: A name such as ``relu``, ``tanh``, ``gelu``, ``silu``, ``elu``, ``leaky_relu``,
-            ``sigmoid`` or ``identity``; capitals and underscores do not matter. A module is
-            returned as it is, and for ``None`` the identity.
-        inplace: For those that can overwrite their input.
+            ``sigmoid`` or ``identity``; case and underscores are ignored. A module is returned
+            unchanged; ``None`` is the identity.
+        inplace: Whether the activation overwrites its input.
 
     Raises:
-        UnknownTypeError: An unknown name (a ``KeyError``); names the nearest and lists all.
-        ValueError: ``inplace`` for an activation that cannot.
+        UnknownTypeError: The name is unknown (a ``KeyError``).
+        ValueError: ``inplace`` is given for an activation that does not support it.
     """
     if isinstance(activation, nn.Module):
         return activation
@@ -76,7 +76,7 @@ def build_activation(activation: Activation, inplace: bool | None = None) -> nn.
 
 
 def activation_layers(activation: Activation) -> list[nn.Module]:
-    """The activation as a list to put into a stack of layers: empty for ``None``."""
+    """The activation as a list of layers, empty for ``None``."""
     if activation is None:
         return []
     return [build_activation(activation) if isinstance(activation, str) else activation]

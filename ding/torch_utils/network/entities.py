@@ -1,4 +1,4 @@
-"""Sets of entities: self-attention (Vaswani et al. 2017, "Attention Is All You Need"), and maps."""
+"""Encoders of entities: transformer (Vaswani et al. 2017, "Attention Is All You Need"), scatter."""
 
 import itertools
 import math
@@ -14,11 +14,11 @@ class Attention(nn.Module):
     """Multi-head self-attention.
 
     Args:
-        input_dim: Features of an entity.
-        head_dim: Features of each head.
-        output_dim: Features of an entity after it.
+        input_dim: Number of input features per entity.
+        head_dim: Number of features per head.
+        output_dim: Number of output features per entity.
         head_num: Number of heads.
-        dropout: Layer that acts on the attention's weights.
+        dropout: Layer that is applied to the attention weights.
     """
 
     def __init__(
@@ -31,12 +31,12 @@ class Attention(nn.Module):
         self.project = fc_block(head_dim * head_num, output_dim)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-        """Let entities look at each other.
+        """Attend from each entity to all entities.
 
         Args:
             x: ``[B, N, input_dim]``.
-            mask: bool ``[B, 1, N, N]`` or what broadcasts to it, true where an entity (row) may
-                look at another (column).
+            mask: bool, broadcastable to ``[B, 1, N, N]``; true where an entity (row) may attend to
+                another (column).
 
         Returns:
             ``[B, N, output_dim]``.
@@ -53,7 +53,7 @@ class Attention(nn.Module):
 
 
 class TransformerLayer(nn.Module):
-    """Attention and a perceptron, each with a shortcut and normalised after it."""
+    """Self-attention and an MLP, each with a residual connection and post-layer normalisation."""
 
     def __init__(
         self,
@@ -79,25 +79,25 @@ class TransformerLayer(nn.Module):
     def forward(
         self, inputs: tuple[torch.Tensor, torch.Tensor | None]
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """``(x, mask)`` to the same, as `Attention` has them."""
+        """Map ``(x, mask)`` to ``(encoded x, mask)``; shapes as in `Attention`."""
         x, mask = inputs
         x = self.layernorm1(x + self.dropout(self.attention(x, mask)))
         return self.layernorm2(x + self.mlp(x)), mask
 
 
 class Transformer(nn.Module):
-    """Encodes a set of entities that look at each other.
+    """Transformer encoder for a set of entities.
 
     Args:
-        input_dim: Features of an entity.
-        head_dim: Features of each attention head.
-        hidden_dim: Width of the perceptrons' hidden layers.
-        output_dim: Features of an encoded entity.
-        head_num: Attention heads.
-        mlp_num: Linear layers of each perceptron.
-        layer_num: Layers of attention and perceptron.
-        dropout_ratio: Share of features that are dropped in training.
-        activation: Between the layers.
+        input_dim: Number of input features per entity.
+        head_dim: Number of features per attention head.
+        hidden_dim: Width of the hidden layers of the MLPs.
+        output_dim: Number of output features per entity.
+        head_num: Number of attention heads.
+        mlp_num: Number of linear layers per MLP.
+        layer_num: Number of transformer layers.
+        dropout_ratio: Dropout probability.
+        activation: Activation after each linear layer of the embedding and the MLPs.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Transformer(nn.Module):
             mask: bool ``[B, N]``, true where there is an entity.
 
         Returns:
-            ``[B, N, output_dim]``; what stands where there is no entity means nothing.
+            ``[B, N, output_dim]``; values at places without an entity are meaningless.
         """
         if mask is not None:
             mask = mask.bool()[:, None, None, :]
@@ -141,11 +141,11 @@ class Transformer(nn.Module):
 
 
 class ScatterConnection(nn.Module):
-    """Puts the embeddings of entities onto a map (Vinyals et al. 2019, AlphaStar).
+    """Scatters the embeddings of entities onto a map (Vinyals et al. 2019, AlphaStar).
 
     Args:
-        scatter_type: What becomes of several entities in one place: ``add`` sums their embeddings,
-            ``cover`` keeps that of the last one.
+        scatter_type: For several entities at one location, ``add`` sums their embeddings and
+            ``cover`` keeps the last one.
     """
 
     def __init__(self, scatter_type: str) -> None:
@@ -157,15 +157,15 @@ class ScatterConnection(nn.Module):
     def forward(
         self, x: torch.Tensor, spatial_size: tuple[int, int], location: torch.Tensor
     ) -> torch.Tensor:
-        """Draw entities.
+        """Scatter embeddings onto a map.
 
         Args:
             x: Embeddings ``[B, M, N]`` of M entities.
             spatial_size: Height and width of the map.
-            location: int64 ``[B, M, 2]``: row and column of each; beyond the map, nearest inside.
+            location: int64 ``[B, M, 2]``: row and column of each entity, clamped to the map.
 
         Returns:
-            ``[B, N, H, W]``, zero where there is nothing.
+            ``[B, N, H, W]``, zero where there is no entity.
         """
         row, column = location.unbind(-1)
         return self.xy_forward(x, spatial_size, column, row)
@@ -177,13 +177,13 @@ class ScatterConnection(nn.Module):
         coord_x: torch.Tensor,
         coord_y: torch.Tensor,
     ) -> torch.Tensor:
-        """As `forward`, with columns ``coord_x`` and rows ``coord_y`` apart, each ``[B, M]``."""
+        """As `forward`, with separate columns ``coord_x`` and rows ``coord_y``, each ``[B, M]``."""
         batch, count, width = x.shape
         rows, columns = spatial_size
         place = coord_y.long().clamp(0, rows - 1) * columns + coord_x.long().clamp(0, columns - 1)
         canvas = x.new_zeros(batch, rows * columns, width)
         if self.scatter_type == "cover":
-            # Of entities in one place only the last is drawn, also where writes run in parallel.
+            # Keep only the last entity at each location; parallel writes have no order.
             same = place.unsqueeze(2) == place.unsqueeze(1)
             covered = same.triu(diagonal=1).any(2)
             x = x.masked_fill(covered.unsqueeze(2), 0)

@@ -1,4 +1,4 @@
-"""Linear and convolutional blocks, the stack of linear ones, and linear layers with noise."""
+"""Linear and convolutional blocks, MLPs, and noisy linear layers."""
 
 import itertools
 import math
@@ -26,15 +26,15 @@ def fc_block(
     use_dropout: bool = False,
     dropout_probability: float = 0.5,
 ) -> nn.Sequential:
-    """A linear layer, then what is asked for of normalisation, activation and dropout.
+    """A linear layer, then optional normalisation, activation and dropout.
 
     Args:
         in_channels: Width of the input ``[*, in_channels]``.
         out_channels: Width of the output ``[*, out_channels]``.
-        activation: A module, or the name of one (``'tanh'``); none if not given.
-        norm_type: ``'BN'``, ``'LN'`` or none.
-        use_dropout: Whether there is dropout.
-        dropout_probability: Share of zeros.
+        activation: A module or its name (``'tanh'``); None for no activation.
+        norm_type: ``'BN'``, ``'LN'`` or None.
+        use_dropout: Whether to add dropout.
+        dropout_probability: Probability of zeros.
     """
     after = layers_after(out_channels, activation, norm_type, use_dropout, dropout_probability)
     return nn.Sequential(nn.Linear(in_channels, out_channels), *after)
@@ -54,7 +54,7 @@ def conv2d_block(
     num_groups_for_gn: int = 1,
     bias: bool = True,
 ) -> nn.Sequential:
-    """A 2-d convolution, then normalisation and activation where asked for.
+    """A 2-d convolution, then optional normalisation and activation.
 
     Args:
         pad_type: ``zero``, ``reflect`` or ``replication``.
@@ -71,7 +71,7 @@ def conv2d_block(
         nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
     )
     if norm_type == "LN":
-        # One group is the norm over channels and pixels, without having to know the image's size.
+        # One group normalises over channels and pixels, independent of the image's size.
         block.append(nn.GroupNorm(1, out_channels))
     elif norm_type == "GN":
         block.append(nn.GroupNorm(num_groups_for_gn, out_channels))
@@ -81,16 +81,16 @@ def conv2d_block(
 
 
 class MLP(nn.Sequential):
-    """Linear layers in a row, ``[B, in_channels]`` to ``[B, out_channels]``.
+    """Multi-layer perceptron, ``[B, in_channels]`` to ``[B, out_channels]``.
 
     Args:
-        hidden_channels: Width of all layers but the last.
+        hidden_channels: Width of all layers except the last.
         layer_num: Number of layers.
-        layer_fn: Makes a layer from its input and output width; ``nn.Linear`` by default.
+        layer_fn: Creates a layer from its input and output width; by default ``nn.Linear``.
         norm_type: Normalisation after each layer.
-        output_activation: Whether the last layer is followed by the activation.
-        output_norm: Whether the last layer is followed by the normalisation.
-        last_linear_layer_init_zero: Start the last layer at zero.
+        output_activation: Whether the last layer has an activation and dropout.
+        output_norm: Whether the last layer has a normalisation.
+        last_linear_layer_init_zero: Whether to initialise the last layer with zeros.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ def layers_after(
     use_dropout: bool,
     dropout_probability: float,
 ) -> list[nn.Module]:
-    """What follows a linear layer of ``width`` outputs: norm, activation and dropout, if any."""
+    """Optional normalisation, activation and dropout after a linear layer of ``width`` outputs."""
     modules: list[nn.Module] = []
     if norm_type is not None:
         modules.append(build_normalization(norm_type, dim=1)(width))
@@ -166,7 +166,7 @@ def build_normalization(norm_type: str, dim: int | None = None) -> Callable[...,
         dim: Number of spatial dimensions, 1 for features; only ``BN`` and ``IN`` need it.
 
     Raises:
-        KeyError: An unknown type or dimension.
+        KeyError: The type or dimension is unknown.
     """
     if norm_type in _ANY_DIM:
         return _ANY_DIM[norm_type]
@@ -184,7 +184,7 @@ def one_hot(val: torch.LongTensor, num: int, num_first: bool = False) -> torch.F
     Args:
         val: Any shape ``[*]``, values in ``[0, num)``.
         num: Number of classes.
-        num_first: Put the class dimension first instead of last.
+        num_first: Whether the class dimension is first instead of last.
 
     Returns:
         float32 ``[*, num]`` or ``[num, *]``.
@@ -197,18 +197,18 @@ def one_hot(val: torch.LongTensor, num: int, num_first: bool = False) -> torch.F
 
 
 class NoiseLinearLayer(nn.Module):
-    """A linear layer of weights ``mu + sigma * noise`` (Fortunato et al. 2018, "Noisy Networks for
-    Exploration"), or ``mu`` when noise is off.
+    """A linear layer with weights ``mu + sigma * noise`` (Fortunato et al. 2018, "Noisy Networks
+    for Exploration"), or ``mu`` if noise is off.
 
-    The noise is factorised Gaussian (equations 10 and 11 of the paper): one draw per input and
-    one per output in every forward pass. It comes from torch's global generator.
+    The noise is factorised Gaussian (equations 10 and 11 of the paper): each forward pass draws one
+    number per input and one per output from torch's global generator.
 
     Args:
-        sigma0: Initial noise, times one over the square root of ``in_channels``.
+        sigma0: The initial ``sigma`` is ``sigma0`` divided by the square root of ``in_channels``.
 
     Attributes:
-        enable_noise: ``None`` adds noise in training mode only; ``True`` and ``False`` hold in
-            both modes (a collecting policy is in evaluation mode and explores by its noise).
+        enable_noise: ``None`` adds noise only in training mode; ``True`` and ``False`` apply in
+            both modes (a collecting policy is in evaluation mode and explores with the noise).
     """
 
     def __init__(self, in_channels: int, out_channels: int, sigma0: float = 0.4) -> None:
@@ -244,7 +244,7 @@ class NoiseLinearLayer(nn.Module):
     def _load_from_state_dict(
         self, state_dict: State, prefix: str, *args: Any, **kwargs: Any
     ) -> None:
-        # Old checkpoints hold the noise of their last pass as well.
+        # Old checkpoints also contain the noise of the last forward pass.
         for name in ("weight_eps", "bias_eps"):
             state_dict.pop(prefix + name, None)
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
@@ -254,7 +254,7 @@ class NoiseLinearLayer(nn.Module):
 
 
 def set_noise_mode(module: nn.Module, mode: bool | None) -> None:
-    """Set ``enable_noise`` of every `NoiseLinearLayer` in ``module``, or in a wrapper around it."""
+    """Set ``enable_noise`` of every `NoiseLinearLayer` in ``module``, including wrapped modules."""
     for layer in module.modules():
         if isinstance(layer, NoiseLinearLayer):
             layer.enable_noise = mode
@@ -271,8 +271,7 @@ def noise_block(
 ) -> nn.Sequential:
     """`fc_block` with a noisy linear layer (Fortunato et al. 2018).
 
-    Arguments are those of `fc_block`, and ``sigma0``, which the initial standard deviation of the
-    noise is proportional to.
+    Arguments as for `fc_block`; ``sigma0`` as for `NoiseLinearLayer`.
     """
     after = layers_after(out_channels, activation, norm_type, use_dropout, dropout_probability)
     return nn.Sequential(NoiseLinearLayer(in_channels, out_channels, sigma0), *after)

@@ -10,12 +10,12 @@ from ding.torch_utils.network.nn_module import conv2d_block, fc_block
 
 
 class ResBlock(nn.Module):
-    """Convolutions with a shortcut, ``[B, C, H, W]``.
+    """Convolutions with a residual connection, ``[B, C, H, W]``.
 
     Args:
         res_type: ``basic`` (two 3×3 convolutions), ``bottleneck`` (1×1, 3×3, 1×1) or
             ``downsample`` (basic with stride 2 and a convolution in the shortcut).
-        out_channels: ``in_channels`` by default; only ``downsample`` can change the number.
+        out_channels: By default ``in_channels``; only ``downsample`` can change the number.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class ResBlock(nn.Module):
 
 
 class ResFCBlock(nn.Module):
-    """Two linear layers with a shortcut, ``[B, in_channels]`` to the same.
+    """Two linear layers with a residual connection, ``[B, in_channels]`` to the same shape.
 
     Args:
         in_channels: Width.
-        activation: A module, or the name of one.
-        norm_type: ``'BN'``, ``'LN'`` or none, after each layer.
-        dropout: Probability of zeros in the output; none if not given.
+        activation: A module or its name.
+        norm_type: ``'BN'``, ``'LN'`` or None, after each layer.
+        dropout: Dropout probability of the output; None for no dropout.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class ResFCBlock(nn.Module):
 
 
 class BasicBlock(nn.Module):
-    """Two 3×3 convolutions with a shortcut."""
+    """Two 3×3 convolutions with a residual connection."""
 
     def __init__(self, in_channels: int, channels: int, stride: int) -> None:
         super().__init__()
@@ -108,12 +108,13 @@ class BasicBlock(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Four stages of basic blocks and a linear layer.
+    """Residual network: stages of basic blocks and a linear layer.
 
     Args:
-        layers: Blocks of each stage; each but the first halves the image and doubles the channels.
+        layers: Number of blocks per stage; each stage except the first halves the image and doubles
+            the channels.
         num_classes: Number of outputs.
-        in_chans: Channels of the image.
+        in_chans: Number of channels of the image.
     """
 
     def __init__(
@@ -146,5 +147,5 @@ class ResNet(nn.Module):
 
 
 def resnet18() -> ResNet:
-    """The network of 18 layers for images ``[B, 3, 224, 224]`` and 1000 classes."""
+    """ResNet with 18 layers for images ``[B, 3, 224, 224]`` and 1000 classes."""
     return ResNet()
