@@ -1,4 +1,4 @@
-"""Self-play leagues: players, who meets whom, what came of it, and how strong each is."""
+"""Self-play leagues: players, matchmaking, results and ratings."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""A league: its players, their games, copies and ratings."""
+"""Base class of leagues: players, jobs, snapshots and ratings."""
 
 import os
 import shutil
@@ -34,29 +34,29 @@ from ding.utils.types import Config, State
 class BaseLeague(Configurable, ABC):
     """Base of leagues; subclasses define the jobs in `_get_job_info`.
 
-    Checkpoints are in ``cfg.path_policy``, which is made: that of an active player is written by
-    its learner, its copies are made here.
+    Checkpoints are in the folder ``cfg.path_policy``, which is created. The learner of an active
+    player writes the player's checkpoint; the league copies it for snapshots.
 
     Args:
-        cfg: Merged over `default_config`; ``active_players`` and ``branch_probs`` replace the
-            defaults as a whole.
+        cfg: Config, merged over `default_config`; ``active_players`` and ``branch_probs`` replace
+            the defaults as a whole.
 
     Attributes:
-        keep_checkpoint: Copies a player's checkpoint for `judge_snapshot`: `save_checkpoint`, if
-            these are not elsewhere than in files.
+        keep_checkpoint: Copies a player's checkpoint for `judge_snapshot`; by default
+            `save_checkpoint`, to be replaced if checkpoints are not in files.
 
     Raises:
-        ConfigError: A value that cannot work; the message names the key.
+        ConfigError: A value is invalid; the message contains the key.
     """
 
     config: Config = dict(
         league_type="base",
         import_names=["ding.league.base_league"],
-        # Kinds of play that need separate players, for instance races
+        # Categories that need separate players, for instance races
         player_category=["default"],
-        # Start every player from the checkpoint of its category
+        # Initialise every player with the pretrained checkpoint of its category
         use_pretrain=False,
-        # ... and have that as an opponent too
+        # Also add the pretrained checkpoint as a historical player
         use_pretrain_init_historical=False,
         pretrain_checkpoint_path=dict(default="default_cate_pretrain.pth"),
         payoff=dict(type="battle", decay=0.99, min_win_rate_games=8),
@@ -81,7 +81,7 @@ class BaseLeague(Configurable, ABC):
         self._make_players()
 
     def get_job_info(self, player_id: str | None = None, eval_flag: bool = False) -> LeagueJob:
-        """A job for a player, or for each active one in turn: opponent and checkpoints."""
+        """A job (opponent and checkpoints) for a player; None selects active players in turn."""
         if player_id is None:
             ids = self.active_players_ids
             player_id = ids[self._turn % len(ids)]
@@ -89,17 +89,17 @@ class BaseLeague(Configurable, ABC):
         return self._get_job_info(self._find_active(player_id), eval_flag)
 
     def judge_snapshot(self, player_id: str, force: bool = False) -> bool:
-        """Keep a copy of an active player, a `HistoricalPlayer` with its own checkpoint, if it is
-        trained enough.
+        """Take a snapshot of an active player, a `HistoricalPlayer` with a separate checkpoint, if
+        the player is trained enough.
 
         Args:
-            force: Keep one in any case, unless there is one from the same iteration.
+            force: Whether to take it in any case, unless there is one of the same iteration.
 
         Returns:
-            Whether a copy was kept.
+            Whether a snapshot was taken.
 
         Raises:
-            CheckpointError: The checkpoint cannot be copied; the league is as it was.
+            CheckpointError: The checkpoint cannot be copied; the league is unchanged.
         """
         player = self._find_active(player_id)
         if not (force or player.is_trained_enough()):
@@ -114,14 +114,14 @@ class BaseLeague(Configurable, ABC):
         return True
 
     def update_active_player(self, player_info: PlayerInfo) -> None:
-        """Note how far the training of a player is."""
+        """Record the training progress of a player."""
         self._update_player(self._find_active(player_info["player_id"]), player_info)
 
     def finish_job(self, job_info: LeagueJobResult) -> None:
-        """Count the games of a job, and rate its players.
+        """Record the games of a job, and update the ratings of its players.
 
-        Games of a player against itself and evaluations (``agent_num`` of 1) change nothing; a
-        result that cannot be understood is skipped with a warning.
+        Games of a player against itself and evaluations (``agent_num`` of 1) change nothing; an
+        invalid result is skipped with a warning.
         """
         if job_info.get("agent_num", 2) == 1:
             return
@@ -135,16 +135,16 @@ class BaseLeague(Configurable, ABC):
         )
 
     def get_player_by_id(self, player_id: str) -> Player:
-        """The active or historical player of that id; else an `UnknownTypeError`."""
+        """The active or historical player with this id; raises an `UnknownTypeError` otherwise."""
         return self._historical.get(player_id) or self._find_active(player_id)
 
     @staticmethod
     def save_checkpoint(src_checkpoint: str, dst_checkpoint: str) -> None:
-        """Copy a file; the copy appears under its name only when it is complete.
+        """Copy a file; the copy appears under its name once it is complete.
 
         Raises:
-            CheckpointNotFoundError: There is nothing to copy.
-            CheckpointError: It cannot be read, or the copy cannot be written.
+            CheckpointNotFoundError: The source does not exist.
+            CheckpointError: The source cannot be read, or the copy cannot be written.
         """
         try:
             source = open_regular(src_checkpoint)
@@ -159,7 +159,7 @@ class BaseLeague(Configurable, ABC):
             write_atomically(dst_checkpoint, lambda stream: shutil.copyfileobj(source, stream))
 
     def player_rank(self, string: bool = False) -> str | dict[str, float]:
-        """Every player's rating (μ − 3σ), the best first; ``string``: as a table to print."""
+        """The ratings (μ − 3σ) of all players, the best first; with ``string`` as a text table."""
         players = sorted(self.payoff.players, key=lambda p: p.rating.exposure, reverse=True)
         ranks = {player.player_id: player.rating.exposure for player in players}
         if not string:
@@ -170,21 +170,21 @@ class BaseLeague(Configurable, ABC):
 
     @property
     def active_players(self) -> list[ActivePlayer]:
-        """The players that are being trained."""
+        """The players in training."""
         return list(self._active.values())
 
     @property
     def active_players_ids(self) -> list[str]:
-        """Their ids, in the same order."""
+        """The ids of `active_players`, in the same order."""
         return [player.player_id for player in self.active_players]
 
     @property
     def historical_players(self) -> list[HistoricalPlayer]:
-        """Oldest first."""
+        """The snapshots of players, the oldest first."""
         return list(self._historical.values())
 
     def state_dict(self) -> State:
-        """Players, records and ratings, as plain data; the checkpoints stay in their files."""
+        """Players, records and ratings as plain data, without the checkpoints."""
         return {
             "players": {
                 "active": {name: player.state_dict() for name, player in self._active.items()},
@@ -195,10 +195,10 @@ class BaseLeague(Configurable, ABC):
         }
 
     def load_state_dict(self, state_dict: State) -> None:
-        """Continue from a `state_dict` of a league of the same config.
+        """Restore a `state_dict` of a league with the same config.
 
         Raises:
-            ConfigError: It is of a league of other active players; this one is as it was.
+            ConfigError: The saved league has other active players; this league is unchanged.
         """
         saved = state_dict["players"]
         if set(saved["active"]) != set(self._active):
@@ -218,7 +218,7 @@ class BaseLeague(Configurable, ABC):
 
     def _merged(self, cfg: EasyDict) -> EasyDict:
         merged = EasyDict(deep_merge_dicts(self.default_config(), cfg))
-        # These two replace the defaults: users do not mean to add to them.
+        # These two replace the defaults: merging would add to them.
         if "active_players" in cfg:
             merged.active_players = cfg["active_players"]
         for name, section in cfg.items():
@@ -268,7 +268,7 @@ class BaseLeague(Configurable, ABC):
                 f"league.pretrain_checkpoint_path.{category}, got {source!r}"
             )
         for player in members:
-            # One that exists is of a run that is being resumed.
+            # An existing checkpoint belongs to the run that is being resumed.
             if not os.path.exists(player.checkpoint_path):
                 self.save_checkpoint(source, player.checkpoint_path)
         if self._cfg.use_pretrain_init_historical and members:
@@ -291,13 +291,13 @@ class BaseLeague(Configurable, ABC):
 
     @abstractmethod
     def _get_job_info(self, player: ActivePlayer, eval_flag: bool = False) -> LeagueJob:
-        """What `get_job_info` returns for a player."""
+        """The job of a player, for `get_job_info`."""
 
     def _update_player(self, player: ActivePlayer, player_info: PlayerInfo) -> None:
         player.total_agent_step = player_info["train_iteration"]
 
     def _mutate_player(self, player: ActivePlayer) -> None:
-        """Let a player restart, if there is a pretrained checkpoint to restart from."""
+        """Reset a player to the pretrained checkpoint, if there is one and `mutate` returns it."""
         if not self._cfg.use_pretrain:
             return
         pretrained = self._cfg.pretrain_checkpoint_path[player.category]
@@ -307,10 +307,10 @@ class BaseLeague(Configurable, ABC):
 
 
 def create_league(cfg: EasyDict, *args: object) -> BaseLeague:
-    """The league that ``cfg.league_type`` names.
+    """Create the league of the registered type ``cfg.league_type``.
 
     Args:
-        cfg: ``import_names``: modules to import first, which register custom types.
+        cfg: Config; the modules in ``import_names`` are imported first.
     """
     import_module(cfg.get("import_names", []))
     if "league_type" not in cfg:

@@ -1,4 +1,4 @@
-"""Skill ratings of players: TrueSkill for two (Herbrich, Minka & Graepel, 2006)."""
+"""Skill ratings: TrueSkill for two players (Herbrich, Minka & Graepel, 2006), and Elo."""
 
 import math
 from collections.abc import Sequence
@@ -15,29 +15,29 @@ _NORMAL = NormalDist()
 
 @dataclass(frozen=True)
 class PlayerRating:
-    """A normal belief about a player's skill: mean and standard deviation."""
+    """A Gaussian belief about a player's skill: mean and standard deviation."""
 
     mu: float
     sigma: float
 
     @property
     def exposure(self) -> float:
-        """The skill that the player has almost surely, μ − 3σ, for rankings."""
+        """Conservative estimate of the skill for rankings, μ − 3σ."""
         return self.mu - 3 * self.sigma
 
 
 class LeagueMetricEnv:
-    """The game's constants, and the update of two ratings after games.
+    """The parameters of TrueSkill, and the update of two ratings after games.
 
     Args:
         mu: Mean of a new player's rating.
-        sigma: Standard deviation of it.
-        beta: Standard deviation of a performance around the skill.
-        tau: What a skill may drift between two games, as a standard deviation.
-        draw_probability: Of a game between equals, ``[0, 1)``.
+        sigma: Standard deviation of a new player's rating.
+        beta: Standard deviation of the performance in a game around the skill.
+        tau: Standard deviation of the skill's drift between two games.
+        draw_probability: Probability of a draw between equal players, in ``[0, 1)``.
 
     Raises:
-        ConfigError: A value out of its range.
+        ConfigError: A value is out of range.
     """
 
     def __init__(
@@ -55,17 +55,17 @@ class LeagueMetricEnv:
             )
         self.mu, self.sigma, self.beta, self.tau = mu, sigma, beta, tau
         self.draw_probability = draw_probability
-        # |difference of the two performances| below which a game is a draw
+        # A game is a draw if the absolute difference of the performances is below this margin.
         self._draw_margin = _NORMAL.inv_cdf((1 + draw_probability) / 2) * math.sqrt(2) * beta
 
     def create_rating(self, mu: float | None = None, sigma: float | None = None) -> PlayerRating:
-        """A rating; what is not given is a new player's."""
+        """Create a rating; the defaults are those of a new player."""
         return PlayerRating(self.mu if mu is None else mu, self.sigma if sigma is None else sigma)
 
     def rate_1vs1(
         self, home: PlayerRating, away: PlayerRating, result: Sequence[object]
     ) -> tuple[PlayerRating, PlayerRating]:
-        """Both ratings after the games of `result`, see `flat_outcomes`."""
+        """The ratings after the games in `result`, see `flat_outcomes`."""
         for outcome in flat_outcomes(result):
             if outcome == DRAWS:
                 home, away = self._after_game(home, away, is_draw=True)
@@ -96,7 +96,7 @@ def _win_factors(t: float, margin: float) -> tuple[float, float]:
     """v and w: shift of the mean and shrinkage of the variance of a truncated normal."""
     x = t - margin
     below = _cdf(x)
-    # Far out the density over the tail tends to -x, and both underflow.
+    # In the far tail, the quotient tends to -x, and both terms underflow.
     v = _pdf(x) / below if below > 1e-300 else -x
     return v, min(v * (v + x), 1.0)
 
@@ -106,7 +106,7 @@ def _draw_factors(t: float, margin: float) -> tuple[float, float]:
     low, high = -margin - distance, margin - distance
     mass = _cdf(high) - _cdf(low)
     if mass < 1e-300 or margin < 1e-8:
-        # An interval too thin or too far out to integrate: all of its mass is at its near end.
+        # The interval is too narrow or too far out to integrate: its mass is at the near end.
         v, w = high, 1.0
     else:
         v = (_pdf(low) - _pdf(high)) / mass
@@ -122,7 +122,7 @@ def _cdf(x: float) -> float:
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
-#: Points by which ratings differ when the stronger player is ten times likelier to win.
+#: Difference of ratings at which the stronger player's odds of winning are 10 to 1.
 _ELO_SCALE = 400
 
 
@@ -131,7 +131,7 @@ def get_elo(rating0: float, rating1: float, result: str, k_factor: int = 32) -> 
 
     Args:
         result: ``'wins'``, ``'draws'`` or ``'losses'`` of the first player.
-        k_factor: Points that a game between equals is worth at most.
+        k_factor: Maximum change of a rating by one game.
     """
     (outcome,) = flat_outcomes([result])
     score = {WINS: 1.0, DRAWS: 0.5}.get(outcome, 0.0)
@@ -149,7 +149,7 @@ def get_elo_array(
         rating: ``[N]``.
         result: Mean score of row against column, 1 for a win and 0.5 for a draw, ``[N, N]``.
         game_count: Number of games of row against column, ``[N, N]``.
-        k_factor: As of `get_elo`.
+        k_factor: As for `get_elo`.
     """
     rating = np.asarray(rating, dtype=np.float64)
     gap = rating[None, :] - rating[:, None]

@@ -1,4 +1,4 @@
-"""The league of games for two."""
+"""The league for two-player games."""
 
 from ding.league.base_league import BaseLeague
 from ding.league.player import ActivePlayer
@@ -9,18 +9,18 @@ from ding.utils.types import Config
 
 @LEAGUE_REGISTRY.register("one_vs_one")
 class OneVsOneLeague(BaseLeague):
-    """League whose jobs are games of an active player against an opponent that it chooses."""
+    """League whose jobs are games of an active player against an opponent it selects."""
 
     config: Config = dict(
         BaseLeague.config,
         league_type="one_vs_one",
         import_names=["ding.league"],
-        # Type to how many of each category
+        # Number of players per category, by type
         active_players=dict(naive_sp_player=1),
         naive_sp_player=dict(
             # Learner iterations
             one_phase_step=10,
-            # Against a hard frozen copy, against itself
+            # Probability of playing against a historical player, and against itself
             branch_probs=dict(pfsp=0.5, sp=0.5),
             strong_win_rate=0.7,
         ),

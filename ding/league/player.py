@@ -1,4 +1,4 @@
-"""The players of a league: those that learn, and their frozen copies."""
+"""The players of a league: active players in training, and historical players (snapshots)."""
 
 import json
 import math
@@ -25,15 +25,15 @@ _WEIGHTINGS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def pfsp(win_rates: np.ndarray, weighting: str) -> np.ndarray:
-    """How likely to meet each opponent: prioritised fictitious self-play (Vinyals et al., 2019).
+    """Opponent probabilities of prioritised fictitious self-play (Vinyals et al., 2019).
 
     Args:
-        win_rates: Against each, float [N] in ``[0, 1]``.
-        weighting: ``'squared'``, ``'linear'`` and ``'linear_capped'`` prefer the hard ones,
-            ``'variance'`` those of equal strength.
+        win_rates: Win rate against each opponent, float [N] in ``[0, 1]``.
+        weighting: ``'squared'``, ``'linear'`` and ``'linear_capped'`` prefer strong opponents,
+            ``'variance'`` opponents of equal strength.
 
     Returns:
-        float64 [N], its sum is 1; uniform where no opponent has any weight.
+        Probabilities, float64 [N]; uniform if all weights are zero.
     """
     if weighting not in _WEIGHTINGS:
         raise ValueError(f"weighting is one of {', '.join(_WEIGHTINGS)}, got {weighting!r}")
@@ -48,13 +48,13 @@ def pfsp(win_rates: np.ndarray, weighting: str) -> np.ndarray:
 
 
 class Player:
-    """A participant in games.
+    """Base class of the players of a league.
 
     Args:
-        cfg: The section of the player's type, for instance ``league.naive_sp_player``.
-        category: Which kind of the game it plays, for instance its race.
-        init_payoff: The one that all players share.
-        total_agent_step: How many iterations it has been trained for.
+        cfg: The config section of the player's type, for instance ``league.naive_sp_player``.
+        category: Category of the player, for instance its race.
+        init_payoff: The payoff that all players share.
+        total_agent_step: Number of training iterations so far.
     """
 
     def __init__(
@@ -74,14 +74,14 @@ class Player:
 
 @PLAYER_REGISTRY.register("historical_player")
 class HistoricalPlayer(Player):
-    """A frozen copy of the active player ``parent_id``."""
+    """A frozen snapshot of the active player ``parent_id``."""
 
     def __init__(self, *args: Any, parent_id: str) -> None:
         super().__init__(*args)
         self.parent_id = parent_id
 
     def state_dict(self) -> State:
-        """All that it is, as plain data."""
+        """The player as plain data."""
         names = ("player_id", "parent_id", "category", "checkpoint_path", "total_agent_step")
         return {**{name: getattr(self, name) for name in names}, "rating": asdict(self.rating)}
 
@@ -91,34 +91,34 @@ def is_historical(player: Player) -> bool:
 
 
 class ActivePlayer(Player):
-    """A player that is being trained.
+    """A player in training.
 
-    Each name in ``cfg.branch_probs`` is a way to choose an opponent, its value the chance that it
-    is taken: a subclass has a method ``_<name>_branch()`` for it, which returns a player.
-    ``cfg.eval_opponent_difficulty`` lists what evaluations are played against, easiest first.
+    ``cfg.branch_probs`` maps the names of methods of selecting an opponent to their probabilities;
+    a subclass has a method ``_<name>_branch()`` for each name, which returns a player.
+    ``cfg.eval_opponent_difficulty`` lists the opponents of evaluations, the easiest first.
 
     Raises:
-        ConfigError: A key is missing, or the branches are not a distribution over known ones.
+        ConfigError: A key is missing, a branch is unknown, or the probabilities do not add up to 1.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._branches = self._checked_branches()
-        # Seeded from the generator that `set_pkg_seed` seeds.
+        # Seeded from numpy's global generator, which `set_pkg_seed` seeds.
         self._rng = np.random.default_rng(np.random.randint(0, 2**31 - 1, size=4))
         self._phase_start = self.total_agent_step
         self._eval_opponent_difficulty = self.cfg.get("eval_opponent_difficulty") or ["RULE_BASED"]
         self._difficulty = 0
 
     def is_trained_enough(self, select_fn: Callable[[Player], bool] | None = None) -> bool:
-        """Whether it is time to keep a copy.
+        """Whether a snapshot is due.
 
-        True from one phase on (``one_phase_step`` iterations after the last copy) if it wins
-        against each player chosen with at least ``strong_win_rate``, and from two phases on in
-        any case.
+        True after one phase (``one_phase_step`` iterations since the last snapshot) if the win rate
+        against each selected player is at least ``strong_win_rate``, and after two phases in any
+        case.
 
         Args:
-            select_fn: Called with a player: is it to be beaten? All historical ones if None.
+            select_fn: Returns whether a player is selected; by default, all historical players are.
         """
         passed = self.total_agent_step - self._phase_start
         if passed < self.cfg.one_phase_step:
@@ -129,13 +129,14 @@ class ActivePlayer(Player):
         return bool(rivals) and bool(self._win_rates(rivals).min() >= self.cfg.strong_win_rate)
 
     def start_phase(self) -> None:
-        """Count to the next copy from here."""
+        """Start the phase until the next snapshot."""
         self._phase_start = self.total_agent_step
 
     def snapshot(self, metric_env: LeagueMetricEnv) -> HistoricalPlayer:
-        """A frozen copy of it as it is now; copying its checkpoint is left to the caller.
+        """Create a snapshot of the current player; the caller must copy its checkpoint.
 
-        Its rating is as uncertain as a new player's: earlier games were those of earlier weights.
+        The rating of a snapshot is as uncertain as that of a new player, because earlier games were
+        played with earlier weights.
         """
         stem, extension = os.path.splitext(self.checkpoint_path)
         step = self.total_agent_step
@@ -147,7 +148,7 @@ class ActivePlayer(Player):
         )
 
     def restored_copy(self, state: SavedState) -> HistoricalPlayer:
-        """A frozen copy of it, from the copy's `state_dict`."""
+        """Restore a snapshot of this player from the snapshot's `state_dict`."""
         return HistoricalPlayer(
             *(self.cfg, state["category"], self.payoff, state["checkpoint_path"]),
             *(state["player_id"], state["total_agent_step"], PlayerRating(**state["rating"])),
@@ -155,12 +156,12 @@ class ActivePlayer(Player):
         )
 
     def mutate(self, info: Mapping[str, str]) -> str | None:
-        """What to restart from after a copy was kept, ``info["reset_checkpoint_path"]``, the
-        checkpoint of before self-play; None: go on."""
+        """The checkpoint to which the player is reset after a snapshot: the pretrained one,
+        ``info["reset_checkpoint_path"]``, or None for no reset."""
         return None
 
     def get_job(self, eval_flag: bool = False) -> dict[str, Any]:
-        """Whom to play next: ``opponent`` is a player, for an evaluation a difficulty."""
+        """Select the next ``opponent``: a player, or for an evaluation a difficulty."""
         if eval_flag:
             return {"opponent": self._eval_opponent_difficulty[self._difficulty]}
         names = list(self._branches)
@@ -168,14 +169,14 @@ class ActivePlayer(Player):
         return {"opponent": getattr(self, f"_{name}_branch")()}
 
     def increment_eval_difficulty(self) -> bool:
-        """Evaluate against the next harder opponent; False if this is the hardest."""
+        """Use the next harder opponent in evaluations; False if there is none."""
         if self._difficulty + 1 >= len(self._eval_opponent_difficulty):
             return False
         self._difficulty += 1
         return True
 
     def state_dict(self) -> State:
-        """What changes, its rating and random generator included; plain data."""
+        """The state of the player, including rating and random generator, as plain data."""
         return {
             "checkpoint_path": self.checkpoint_path,
             "total_agent_step": self.total_agent_step,
@@ -186,7 +187,7 @@ class ActivePlayer(Player):
         }
 
     def load_state_dict(self, state_dict: State) -> None:
-        """Restore the player's state, its random generator included."""
+        """Restore the player's state, including its random generator."""
         self.checkpoint_path = state_dict["checkpoint_path"]
         self.total_agent_step = state_dict["total_agent_step"]
         self.rating = PlayerRating(**state_dict["rating"])
@@ -203,7 +204,7 @@ class ActivePlayer(Player):
     def _pick(
         self, players: Sequence[Player], default: Player, weighting: str | None = None
     ) -> Player:
-        """One of `players`, uniformly or as `pfsp` weighs them; `default` if there is none."""
+        """Draw one of `players`, uniformly or with `pfsp`; `default` if there are none."""
         if not players:
             return default
         chances = None if weighting is None else pfsp(self._win_rates(players), weighting)
@@ -214,7 +215,7 @@ class ActivePlayer(Player):
         return self._players(lambda p: isinstance(p, HistoricalPlayer) and p.parent_id in ids)
 
     def _or_weaker_copy(self, opponent: Player, min_win_rate: float) -> Player:
-        """The opponent; if it is beaten too rarely, a copy of it that is of equal strength."""
+        """The opponent; if the win rate is too low, a snapshot of it of about equal strength."""
         if opponent is self or self._win_rates([opponent])[0] > min_win_rate:
             return opponent
         return self._pick(self._copies_of(opponent), default=opponent, weighting="variance")
@@ -232,7 +233,7 @@ class ActivePlayer(Player):
                 f"{', '.join(f'_{name}_branch' for name in unknown)}"
             )
         chances = branches.values()
-        # Thirds may be written as 0.333; the draw is stricter about the sum.
+        # Users may write thirds as 0.333; `Generator.choice` needs an exact sum.
         if any(p < 0 for p in chances) or not math.isclose(sum(chances), 1, abs_tol=0.01):
             raise ConfigError(f"branch_probs of {kind} must be >= 0 and add up to 1: {branches}")
         return {name: p / sum(chances) for name, p in branches.items()}
@@ -240,7 +241,7 @@ class ActivePlayer(Player):
 
 @PLAYER_REGISTRY.register("naive_sp_player")
 class NaiveSpPlayer(ActivePlayer):
-    """Player with naive self-play (``sp``) and prioritised fictitious self-play (``pfsp``)."""
+    """Active player with naive (``sp``) and prioritised fictitious self-play (``pfsp``)."""
 
     def _pfsp_branch(self) -> Player:
         return self._pick(self._players(is_historical), default=self, weighting="squared")
@@ -250,10 +251,10 @@ class NaiveSpPlayer(ActivePlayer):
 
 
 def create_player(cfg: EasyDict, player_type: str, *args: object, **kwargs: object) -> Player:
-    """A player of a registered type, made with the other arguments.
+    """Create a player of a registered type with the other arguments.
 
     Args:
-        cfg: ``import_names``: modules to import first, which register custom types.
+        cfg: Config of the league; the modules in ``import_names`` are imported first.
     """
     import_module(cfg.get("import_names", []))
     return PLAYER_REGISTRY.build(player_type, *args, **kwargs)

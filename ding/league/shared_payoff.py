@@ -1,4 +1,4 @@
-"""The games of a league, as plain dicts that commanders pass on, and who won how often."""
+"""Jobs and results of a league as plain dicts, and the win rates between players."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -11,21 +11,21 @@ from ding.utils.errors import ConfigError, DataError
 from ding.utils.types import State
 
 _logger = logging.getLogger(__name__)
-#: How a game ended for the first of its players.
+#: Outcomes of a game for its first player.
 OUTCOMES = WINS, DRAWS, LOSSES = "wins", "draws", "losses"
 _REVERSED = {WINS: LOSSES, DRAWS: DRAWS, LOSSES: WINS}
 
 
 class LeagueJob(TypedDict, total=False):
-    """A game to be played, or an evaluation; lists have an entry for each player of it.
+    """A game or an evaluation; lists have one entry per player.
 
     Attributes:
-        launch_player: The id of the active player that it is for.
-        agent_num: How many players; 1 in an evaluation.
-        player_id: Who plays.
-        checkpoint_path: Where the weights of each are.
-        player_active_flag: Whether each is being trained.
-        eval_opponent: What an evaluation is played against.
+        launch_player: Id of the active player for which the job is.
+        agent_num: Number of players; 1 in an evaluation.
+        player_id: Ids of the players.
+        checkpoint_path: Checkpoints of the players.
+        player_active_flag: Whether each player is in training.
+        eval_opponent: Opponent of an evaluation.
     """
 
     launch_player: str
@@ -37,7 +37,7 @@ class LeagueJob(TypedDict, total=False):
 
 
 class LeagueJobResult(LeagueJob, total=False):
-    """A job whose games were played; for ``result`` see `flat_outcomes`."""
+    """A finished job; for ``result`` see `flat_outcomes`."""
 
     result: list[object]
 
@@ -50,14 +50,14 @@ class PlayerInfo(TypedDict):
 
 
 def flat_outcomes(result: object) -> list[str]:
-    """The games of a result as one list.
+    """The outcomes in a result as one list.
 
     Args:
-        result: ``'wins'``, ``'draws'`` or ``'losses'`` per game; lists of them may be nested, as
+        result: ``'wins'``, ``'draws'`` or ``'losses'`` per game; lists may be nested, because
             workers report one list per environment.
 
     Raises:
-        DataError: It holds something else.
+        DataError: The result contains another value.
     """
     outcomes, pending = [], [result]
     while pending:
@@ -79,7 +79,7 @@ _Player = TypeVar("_Player", bound=Member)
 
 
 class BattleRecordDict(dict[str, float]):
-    """Counts of ``wins``, ``draws``, ``losses`` and of all ``games``, all 0 at first."""
+    """Counts of ``wins``, ``draws``, ``losses`` and of all ``games``, initially 0."""
 
     def __init__(self) -> None:
         super().__init__(dict.fromkeys((*OUTCOMES, "games"), 0.0))
@@ -94,8 +94,9 @@ class BattleSharedPayoff(Generic[_Player]):
     """Decayed records of each pair of players.
 
     Args:
-        cfg: ``decay``: what older games of a pair still count after a new one. With fewer
-            (decayed) games than ``min_win_rate_games`` (8) a win rate is taken to be 0.5.
+        cfg: Config. Each new game of a pair multiplies the counts of older games by ``decay``. With
+            fewer (decayed) games than ``min_win_rate_games`` (8), the win rate is assumed to be
+            0.5.
     """
 
     def __init__(self, cfg: EasyDict) -> None:
@@ -116,13 +117,13 @@ class BattleSharedPayoff(Generic[_Player]):
     def __getitem__(
         self, players: tuple[_Player | Sequence[_Player], _Player | Sequence[_Player]]
     ) -> np.ndarray:
-        """Win rates of home against away, a draw being half a win.
+        """Win rates of home against away; a draw counts as half a win.
 
         Args:
             players: ``(home, away)``, each a player or a list of players.
 
         Returns:
-            float64 [home, away]; one-dimensional when either side is a single player.
+            float64 [home, away]; one-dimensional if either side is a single player.
         """
         homes, aways = (p if isinstance(p, Sequence) else [p] for p in players)
         rates = [[self._win_rate(h.player_id, a.player_id) for a in aways] for h in homes]
@@ -131,22 +132,22 @@ class BattleSharedPayoff(Generic[_Player]):
 
     @property
     def players(self) -> list[_Player]:
-        """All players, active and historical, in the order in which they joined."""
+        """All players, active and historical, in the order in which they were added."""
         return list(self._players.values())
 
     def add_player(self, player: _Player) -> None:
-        """Add a player; one whose id is known is replaced, and its records are kept."""
+        """Add a player; replaces a player with the same id, whose records are kept."""
         self._players[player.player_id] = player
 
     def replace_players(self, players: Iterable[_Player]) -> None:
-        """Have these players and no others; records are kept."""
+        """Replace all players; records are kept."""
         self._players = {player.player_id: player for player in players}
 
     def update(self, job_info: LeagueJobResult) -> bool:
-        """Count the games of a finished job, but those of a player against itself.
+        """Count the games of a finished job, except games of a player against itself.
 
         Returns:
-            Whether they are valid; if not, none was counted and a warning says why.
+            Whether the result is valid; if not, no game is counted and a warning is logged.
         """
         try:
             home, away = self._checked_pair(job_info)
@@ -159,17 +160,17 @@ class BattleSharedPayoff(Generic[_Player]):
         return True
 
     def get_key(self, home: str, away: str) -> tuple[str, bool]:
-        """Under which key the games of two player ids are kept, and whether seen from `away`."""
+        """The key of the record of two players, and whether the record is from `away`'s view."""
         is_reversed = home > away
         first, second = (away, home) if is_reversed else (home, away)
         return f"{first} vs {second}", is_reversed
 
     def state_dict(self) -> State:
-        """The records; the owner of the players keeps those."""
+        """The records, without the players, which the league saves."""
         return {key: dict(record) for key, record in self._data.items()}
 
     def load_state_dict(self, state_dict: State) -> None:
-        """Replace all records by those of a `state_dict`."""
+        """Replace all records with those of a `state_dict`."""
         self._data = {}
         for key, counts in state_dict.items():
             self._data[key] = BattleRecordDict()
@@ -179,7 +180,7 @@ class BattleSharedPayoff(Generic[_Player]):
         pair = job_info.get("player_id")
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise DataError(f"player_id must be [home, away], got {pair!r}")
-        known = list(self._players)  # in a list may be looked for what cannot be hashed
+        known = list(self._players)  # a list: ids from a worker may not be hashable
         unknown = [player_id for player_id in pair if player_id not in known]
         if unknown:
             raise DataError(f"no such player: {', '.join(map(repr, unknown))}")
@@ -200,12 +201,12 @@ class BattleSharedPayoff(Generic[_Player]):
         if record is None or record["games"] < self._min_games or not record["games"]:
             return 0.5
         wins = record[LOSSES if is_reversed else WINS]
-        # The counts are rounded one by one: a quotient may be just above 1.
+        # The counts are rounded separately, so the quotient may be slightly above 1.
         return min((wins + 0.5 * record[DRAWS]) / record["games"], 1.0)
 
 
 def create_payoff(cfg: EasyDict) -> BattleSharedPayoff[Any]:
-    """The payoff that ``cfg.type`` names; only ``'battle'`` exists."""
+    """Create the payoff of type ``cfg.type``; the only type is ``'battle'``."""
     payoff_type = cfg.get("type")
     if payoff_type != "battle":
         raise ConfigError(f"payoff.type must be 'battle', got {payoff_type!r}")

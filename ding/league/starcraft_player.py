@@ -14,10 +14,10 @@ def _is_main(player: Player) -> bool:
 
 @PLAYER_REGISTRY.register("main_player")
 class MainPlayer(ActivePlayer):
-    """Main agent of the league, trained to beat all others. It is never reset.
+    """Main agent of the league, trained to beat all other players. It is never reset.
 
-    ``cfg.min_valid_win_rate`` (0.3): an opponent that is beaten more rarely is too strong to learn
-    from.
+    Opponents against which its win rate is below ``cfg.min_valid_win_rate`` (0.3) are considered
+    too strong to learn from.
     """
 
     def _pfsp_branch(self) -> Player:
@@ -28,7 +28,8 @@ class MainPlayer(ActivePlayer):
         return self._or_weaker_copy(main, self.cfg.get("min_valid_win_rate", 0.3))
 
     def _verification_branch(self) -> Player:
-        """A copy of an exploiter that beats it, else an old opponent that it forgot how to beat."""
+        """A snapshot of an exploiter that beats it, or an older snapshot of a main player against
+        which its win rate has dropped."""
         exploiters = self._players(lambda p: isinstance(p, MainExploiter))
         copies = self._copies_of(*exploiters)
         if copies and self._win_rates(copies).min() < self.cfg.get("min_valid_win_rate", 0.3):
@@ -44,15 +45,15 @@ class MainPlayer(ActivePlayer):
 class MainExploiter(ActivePlayer):
     """Exploits weaknesses of the current main players.
 
-    ``cfg.min_valid_win_rate`` (0.1): a main player that is beaten more rarely is too strong to
-    learn from, and an earlier copy of it is met instead.
+    If the win rate against a main player is at most ``cfg.min_valid_win_rate`` (0.1), the opponent
+    is a snapshot of that player, because the player itself is too strong to learn from.
     """
 
     def is_trained_enough(self, select_fn: Callable[[Player], bool] | None = None) -> bool:
         return super().is_trained_enough(select_fn or _is_main)
 
     def mutate(self, info: Mapping[str, str]) -> str:
-        """Always restarts."""
+        """Always returns the pretrained checkpoint."""
         return info["reset_checkpoint_path"]
 
     def _main_players_branch(self) -> Player:
@@ -67,7 +68,7 @@ class MainExploiter(ActivePlayer):
 class LeagueExploiter(ActivePlayer):
     """Exploits weaknesses of the whole league.
 
-    ``cfg.mutate_prob`` (0.25): the chance that it restarts after a copy of it was kept.
+    ``cfg.mutate_prob`` (0.25) is the probability of a reset after a snapshot.
     """
 
     def mutate(self, info: Mapping[str, str]) -> str | None:
@@ -79,8 +80,8 @@ class LeagueExploiter(ActivePlayer):
 
 
 def _forgotten_length(win_rates: np.ndarray) -> int:
-    """How many opponents, oldest first, are left without those at the end that get ever harder."""
-    # It is natural to win more rarely the newer a copy is; to win more rarely against an older one
-    # than against a newer one is forgetting.
+    """Length of the list, oldest first, without the last snapshots of non-increasing win rates."""
+    # Win rates normally drop with newer snapshots; a lower win rate against an older snapshot than
+    # against a newer one shows forgetting.
     rises = np.flatnonzero(np.diff(win_rates) > 0)
     return int(rises[-1]) + 2 if len(rises) else 0
