@@ -1,1 +1,1 @@
-"""A web page of runs that reads their folders: ``ding board``, and a coordinator's address."""
+"""The board: a web page that shows runs from their folders (``ding board``, or a coordinator)."""

@@ -1,5 +1,5 @@
-"""What the page reads of a run's folder except its record and metrics. Nothing is executed, no
-link is followed."""
+"""Reads configs, logs and videos in a run's folder for the board. Nothing is executed, and no link
+is followed."""
 
 import ast
 import io
@@ -12,11 +12,11 @@ from ding.utils.run_files import Piece
 from ding.utils.types import JsonObject
 
 CONFIG_FILE = "total_config.py"
-#: Bytes that one answer holds of a log.
+#: Maximum number of bytes of a log per answer.
 LOG_TAIL = 64 << 10
-#: Larger than any config: such a file is something else.
+#: Maximum size of a config file.
 MAX_CONFIG = 1 << 20
-#: Logs and videos that are listed, and entries of folders that are looked at for them.
+#: Maximum number of listed logs or videos, and of folder entries that are searched for them.
 MAX_FILES = 1000
 MAX_ENTRIES = 50_000
 MAX_VALUE = 400
@@ -25,26 +25,26 @@ _LOGS = (".txt", ".log", ".out", ".err")
 _VIDEOS = (".mp4", ".webm", ".gif")
 _FOLDERS_WITHOUT = {"ckpt", "data", "policy"}
 _TEXT = r"""(?:'[^'\n]*'|"[^"\n]*")"""
-#: What differs from one run to the next of the same config; `pprint` breaks long texts with blanks.
+#: Entries that differ between runs of one config; `pprint` splits long strings at blanks.
 _OWN = re.compile(rf"^[ \t]*'seed': .*$|'exp_name': {_TEXT}(?:\s+{_TEXT})*", re.MULTILINE)
-#: What addresses cannot hold of a file's name: bytes that are not UTF-8, as Python decodes them.
+#: Characters in file names that are escaped: bytes that are not UTF-8, as Python decodes them.
 _NOT_TEXT = re.compile("[%\udc80-\udcff]")
 
 
 def escaped(path: str) -> str:
-    """A path as text that any JSON and address can hold: one text for each path, and readable."""
+    """Escape a path, unambiguously and readably, for JSON and URLs."""
     path = path.replace(os.sep, "/")
     return _NOT_TEXT.sub(lambda match: f"%{ord(match[0]) & 0xFF:02X}", path)
 
 
 def read_log(folder: str, path: str, offset: int | None) -> Piece:
-    """A text file from an offset on, or its end.
+    """A piece of a text file from an offset on; None for its end.
 
     Args:
-        path: As `list_files` lists it.
+        path: Path from `list_files`.
 
     Raises:
-        OSError: It is not one of the run's logs.
+        OSError: The file is not one of the run's logs.
     """
     with open_regular(_listed(folder, path, _LOGS), follow_links=False) as file:
         size = os.fstat(file.fileno()).st_size
@@ -59,13 +59,13 @@ def open_video(folder: str, path: str) -> io.BufferedReader:
     """Open one of the run's videos.
 
     Raises:
-        OSError: It is not one of them.
+        OSError: The file is not one of the run's videos.
     """
     return open_regular(_listed(folder, path, _VIDEOS), follow_links=False)
 
 
 def list_files(folder: str) -> dict[str, list[JsonObject]]:
-    """``logs`` and ``videos``: ``path`` in the folder, ``size`` in bytes, ``time`` of change."""
+    """``logs`` and ``videos``, each with ``path``, ``size`` in bytes and modification ``time``."""
     files: dict[str, list[JsonObject]] = {"logs": [], "videos": []}
     for kind, endings in (("logs", _LOGS), ("videos", _VIDEOS)):
         for name, path in _walk(folder, endings).items():
@@ -78,12 +78,12 @@ def list_files(folder: str) -> dict[str, list[JsonObject]]:
 
 
 def read_config(folder: str) -> dict[str, str]:
-    """The whole config, ``{"policy.learn.batch_size": "64", ...}``; it is parsed, not run.
+    """The whole config, ``{"policy.learn.batch_size": "64", ...}``; it is parsed, not executed.
 
-    Keys of a parallel run's main config are those of a serial run: without ``main.``.
+    The keys of a parallel run's main config have no prefix ``main.``, as in a serial run.
 
     Raises:
-        ValueError: It cannot be read; says why.
+        ValueError: The config cannot be read.
     """
     try:
         tree = ast.parse(_read_config(folder))
@@ -99,17 +99,17 @@ def read_config(folder: str) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        cause = str(error) or "it is nested too deeply"  # of which the parser says nothing
+        cause = str(error) or "it is nested too deeply"  # the parser's error has no message
         raise ValueError(f"{CONFIG_FILE} cannot be read: {cause}") from error
 
 
 def config_text(folder: str, exp_name: str) -> str:
-    """The config without what differs from one run to the next of the same: folder and seed."""
+    """The config without the entries that differ between runs of one config: folder and seed."""
     try:
         text = _read_config(folder).decode(errors="replace")
     except (OSError, ValueError):
         return ""
-    # Folders in that of the run; its name alone may be another word of the config as well.
+    # Paths in the run's folder; the name without a slash may also be another value of the config.
     inner = re.compile(rf"""(?<=['"]){re.escape(exp_name)}(?=/)""")
     return _OWN.sub("", inner.sub("", text) if exp_name else text)
 
@@ -138,7 +138,7 @@ def _read_config(folder: str) -> bytes:
 
 
 def _listed(folder: str, path: str, endings: tuple[str, ...]) -> str:
-    # A path from outside is looked up, never joined: none can lead out of the folder.
+    # Look up untrusted paths instead of joining them: none can lead out of the folder.
     try:
         return _walk(folder, endings)[path]
     except KeyError:
@@ -146,7 +146,7 @@ def _listed(folder: str, path: str, endings: tuple[str, ...]) -> str:
 
 
 def _walk(folder: str, endings: tuple[str, ...]) -> dict[str, str]:
-    """Regular files with these endings, by their escaped path in the folder."""
+    """Regular files with these endings, by their escaped relative path."""
     found: dict[str, str] = {}
     seen = 0
     for where, folders, names in os.walk(folder):

@@ -1,4 +1,4 @@
-"""The runs below a folder, and what a list shows of each."""
+"""Finds the runs below a folder, and summarises them for lists."""
 
 import contextlib
 import hashlib
@@ -37,22 +37,22 @@ from ding.utils.types import JsonObject
 _logger = logging.getLogger(__name__)
 
 Point = TypeVar("Point", bound=tuple[float, ...])
-#: Seconds for which the folders found stay found.
+#: Seconds until folders are searched again.
 RESCAN = 1.0
-#: Seconds that one look may spend on curves; the others come with the next look.
+#: Seconds per call that may be spent on reading curves; the next call continues.
 CURVE_BUDGET = 0.1
 MAX_POINTS = 64
 MAX_DEPTH = 8
 MAX_FOLDERS = 50_000
-#: Kinds of returns of one run; there are four, and more in a league.
+#: Maximum number of groups of returns per run; there are four, and more in a league.
 MAX_GROUPS = 100
-#: Returns and steps beyond it are left out: sums and squares of those below are still floats.
+#: Larger returns and steps are ignored, so that sums and squares do not overflow.
 MAX_NUMBER = 1e100
-#: The status of a run whose record cannot be read; the cause is its reason.
+#: Status of a run whose record cannot be read; its reason is the cause.
 UNREADABLE = "unreadable"
 
 _FOLDERS_WITHOUT = {"node_modules", "__pycache__", "site-packages"}
-#: What the second of two runs with one name, and one of several seeds, has at its end.
+#: Suffixes of the second run with the same name, and of runs of several seeds.
 _RUN_SUFFIX = re.compile(r"(_\d{6}_\d{6}(_\d+)?|_seed\d+)$")
 _RETURN = re.compile(r"((?:evaluator|collector)\w*)/(?:reward|return)_mean")
 _RETURN_KEY = re.compile(rb'"((?:evaluator|collector)\w*)/(?:reward|return)_mean"')
@@ -76,7 +76,7 @@ def returns_in(line: bytes) -> Iterator[tuple[str, float, float, float]]:
 
 
 def returns_of(folder: str) -> Iterator[tuple[str, float, float, float]]:
-    """`returns_in` of all rows of a run that can be read; none if it has no such file."""
+    """`returns_in` for all readable rows of a run; empty without ``metrics.jsonl``."""
     with contextlib.suppress(OSError):
         for piece in metrics_from(folder, 0):
             for line in piece.content.splitlines():
@@ -85,7 +85,7 @@ def returns_of(folder: str) -> Iterator[tuple[str, float, float, float]]:
 
 
 def best_group(groups: Iterable[str]) -> str | None:
-    """Whose returns to show: evaluations before training, by env steps before by updates."""
+    """The group to show: evaluations are preferred to training, env steps to updates."""
     return min(
         groups,
         key=lambda name: (not name.startswith("evaluator"), name.endswith("_iter"), name),
@@ -94,24 +94,24 @@ def best_group(groups: Iterable[str]) -> str | None:
 
 
 def add_newest(known: MutableSequence[Point], new: Point) -> None:
-    """Add a point, which begins with its step, in place of those from that step on: a run that was
-    resumed has come there again."""
+    """Add a point, which begins with its step, and remove points from that step on: a resumed run
+    repeats these steps."""
     while known and known[-1][0] >= new[0]:
         known.pop()
     known.append(new)
 
 
 class Curve:
-    """The returns of a run for a small picture, read on from where the last look has ended.
+    """The returns of a run for a small plot, read incrementally.
 
     Args:
-        most: About how many returns are kept; of more each second one is left out.
+        most: Approximate number of returns that are kept; beyond it, every second one is dropped.
 
     Attributes:
-        offset: Bytes that were read.
-        steps: Environment steps so far, updates if they are not known.
-        time: Of the newest row, in seconds since the epoch.
-        problem: Why a part of the file could not be read; empty if all could.
+        offset: Number of bytes read so far.
+        steps: Number of env steps so far, or of updates if those are unknown.
+        time: Time of the newest row, in seconds since the epoch.
+        problem: Reason why a part of the file could not be read; empty if there is none.
     """
 
     def __init__(self, folder: str, most: float = MAX_POINTS) -> None:
@@ -130,17 +130,17 @@ class Curve:
 
     @property
     def points(self) -> list[tuple[float, float]]:
-        """``(step, mean return)``, at most twice ``most``."""
+        """Pairs ``(step, mean return)``, at most twice ``most``."""
         group = best_group(self._points)
         return [] if group is None else self._points[group]
 
     def last_return(self, converged: bool) -> float | None:
-        """The return at the end of the run, as in tables over seeds."""
+        """The final return of the run, as in tables over seeds."""
         last = self._last.get(best_group(self._last) or "", ())
         return final_return([value for _, value in last], converged) if last else None
 
     def read(self, deadline: float = math.inf) -> bool:
-        """Read what is new; whether all of it was, until a time of ``time.monotonic()``."""
+        """Read new rows until `deadline` (``time.monotonic()``); returns whether all were read."""
         try:
             for piece in metrics_from(self._folder, self.offset):
                 if time.monotonic() >= deadline:
@@ -163,7 +163,7 @@ class Curve:
             except ValueError as error:
                 self.problem = f"{METRICS_FILE} is damaged: {error}"
         for line in lines[-20:]:
-            # What is torn by a crash has no returns, and is followed by whole lines.
+            # A line that a crash left incomplete is ignored; complete lines follow.
             with contextlib.suppress(ValueError):
                 self._count(line)
 
@@ -199,7 +199,7 @@ class Run:
 
     @property
     def record(self) -> RunRecord:
-        """What ``run.json`` says now; if it cannot be read, that and why."""
+        """The current ``run.json``; if it cannot be read, a record with the status `UNREADABLE`."""
         stamp = _stamp(os.path.join(self.folder, RECORD_FILE))
         if stamp != self._record_stamp:
             try:
@@ -213,13 +213,13 @@ class Run:
 
     @property
     def status(self) -> str:
-        """That of its record, ``killed`` if its process has ended without recording it."""
+        """The status in its record; ``killed`` if its process has ended without a final status."""
         record = self.record
         return "killed" if record.status == "running" and not record.may_live else record.status
 
     @property
     def name(self) -> str:
-        """Without the time and seed at its end: the same for all runs of one config."""
+        """The name without a suffix of time or seed: the same for all runs of one config."""
         path = self.record.exp_name or self.folder
         whole = name = printable(os.path.basename(os.path.normpath(path)))
         while (shorter := _RUN_SUFFIX.sub("", name)) != name:
@@ -227,15 +227,15 @@ class Run:
         return name or whole
 
     def summary(self, deadline: float = math.inf) -> JsonObject:
-        """A row of any table of runs; whatever its files hold, it can be shown.
+        """A row for tables of runs; never raises, whatever the run's files contain.
 
         Args:
-            deadline: Time of ``time.monotonic()`` until which its curve is read on.
+            deadline: Time (``time.monotonic()``) until which new rows of its curve are read.
         """
         try:
             self.curve.read(deadline)
             return self._summary()
-        except Exception as error:  # one run must not take the others away
+        except Exception as error:  # one run must not break the list of all runs
             _logger.debug("%s cannot be shown", self.folder, exc_info=True)
             cause = f"{type(error).__name__}: {error}"
             shown = dict.fromkeys((*_SHOWN, "envstep", "best_return", "last_return", "last_time"))
@@ -265,7 +265,7 @@ class Run:
 
     @property
     def group(self) -> str:
-        """The same for runs that differ in seed and folder alone."""
+        """An id that is the same for runs that differ only in seed and folder."""
         stamp = _stamp(os.path.join(self.folder, CONFIG_FILE))
         if self._group is None or self._group[0] != stamp:
             text = config_text(self.folder, self.record.exp_name)
@@ -275,7 +275,7 @@ class Run:
 
     @property
     def config(self) -> dict[str, str]:
-        """Its config by key, see `read_config`; empty if that cannot be read."""
+        """The flat config, see `read_config`; empty if it cannot be read."""
         stamp = _stamp(os.path.join(self.folder, CONFIG_FILE))
         if self._config is None or self._config[0] != stamp:
             found: dict[str, str] = {}
@@ -289,10 +289,10 @@ _SHOWN = ("reason", "seed", "started", "ended", "seconds", "train_iter", "host")
 
 
 class RunList:
-    """All runs below a folder; threads may share it.
+    """All runs below a folder. Thread-safe.
 
     Args:
-        root: The folder; it may be a run's own.
+        root: The folder, which may also be the folder of a run.
     """
 
     def __init__(self, root: str) -> None:
@@ -300,14 +300,14 @@ class RunList:
         self._lock = threading.Lock()
         self._runs: dict[str, Run] = {}
         self._scanned = -RESCAN
-        # Of each run the digest of its row, and the version in which that changed.
+        # For each run, the digest of its row and the version in which the row changed.
         self._seen: dict[str, tuple[bytes, int]] = {}
         self._token, self._version = secrets.token_hex(4), 0
-        #: Whether there were too many folders to look into all of them.
+        #: Whether the search was stopped because there are too many folders.
         self.is_cut = False
 
     def summaries(self) -> list[JsonObject]:
-        """What a list shows of each run, the newest first."""
+        """The summaries of all runs, the newest first."""
         with self._lock:
             deadline = time.monotonic() + CURVE_BUDGET
             runs = sorted(self._found().values(), key=lambda run: run.curve.offset)
@@ -315,10 +315,10 @@ class RunList:
         return sorted(rows, key=lambda row: (row["started"] or "", row["id"]), reverse=True)
 
     def changes(self, since: str) -> JsonObject:
-        """What a list needs that has seen a version.
+        """The changes of the list since a version.
 
         Args:
-            since: The ``version`` of the answer before, or anything else for all rows.
+            since: The ``version`` of the previous answer, or any other text for all rows.
 
         Returns:
             ``version``, ``ids`` of all runs, the newest first, and ``runs``, the changed rows.
@@ -344,12 +344,12 @@ class RunList:
             return {id: run.config for id, run in self._found().items()}
 
     def summary(self, run: Run) -> JsonObject:
-        """What a list shows of one run."""
+        """The summary of one run."""
         with self._lock:
             return run.summary(time.monotonic() + CURVE_BUDGET)
 
     def all(self) -> list[Run]:
-        """The runs, by their folders."""
+        """The runs, sorted by folder."""
         with self._lock:
             return sorted(self._found().values(), key=lambda run: run.folder)
 
@@ -379,7 +379,7 @@ class RunList:
                 with os.scandir(folder) as entries:
                     names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
             except OSError:
-                continue  # one that may not be looked into, or has gone
+                continue  # the folder is not readable, or was removed
             if RECORD_FILE in names or METRICS_FILE in names:
                 yield folder
             elif depth < MAX_DEPTH:
@@ -395,7 +395,7 @@ class RunList:
 
 
 def _some_with_returns(lines: list[bytes], most: float) -> Iterator[bytes]:
-    """Of each group the rows that hold returns; of very many, some: a picture is small."""
+    """The rows with returns, per group; a subset if there are many, since the plot is small."""
     groups: dict[bytes, list[bytes]] = {}
     for line in lines:
         if b"_mean" in line and (match := _RETURN_KEY.search(line)):

@@ -1,4 +1,4 @@
-"""The page of runs; ``ding board`` serves it until Ctrl-C. It only reads."""
+"""The board's server; ``ding board`` runs it until Ctrl-C. It is read-only."""
 
 import logging
 import mimetypes
@@ -31,13 +31,13 @@ _logger = logging.getLogger(__name__)
 
 DEFAULT_PORT = 6007
 STATIC = os.path.join(os.path.dirname(__file__), "static")
-#: Bytes of a video that are read at once.
+#: Bytes of a video that are read at a time.
 _VIDEO_PIECE = 64 << 10
-#: Curves that are averaged in one request.
+#: Maximum number of curves that are averaged per request.
 MAX_CURVES = 100
 MAX_BODY = 4 << 20
 _HEADERS = {
-    # Everything comes from this server; nothing is sent elsewhere, not even the address.
+    # All content is from this server; nothing is sent to other hosts, not even the referrer.
     "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -45,20 +45,20 @@ _HEADERS = {
     "Cache-Control": "no-cache",
 }
 
-#: A run's folder to what its coordinator says of it, ``None`` if there is none that answers.
+#: Maps a run's folder to its coordinator's status, ``None`` if no coordinator answers.
 AskStatus = Callable[[str], Mapping[str, Json] | None]
 
 
 class BoardPages:
-    """The page as a blueprint, for the board's server or a coordinator's.
+    """The board as a blueprint, for its own server or that of a coordinator.
 
-    Only this machine may look, and only under a name of this machine: a page
-    whose name another host pointed here may not.
+    It only answers requests from this host, with a ``Host`` header of this host (which protects
+    from DNS rebinding).
 
     Args:
-        root: Returns the folder of the runs; called at each request.
-        ask: Asks a running parallel run how it is going.
-        single: Whether the page is that of the one run in ``root``.
+        root: Returns the folder of the runs; called at the first request.
+        ask: Returns the status of a running parallel run.
+        single: Whether the board shows only the run in ``root``.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class BoardPages:
     def blueprint(self) -> flask.Blueprint:
         """
         Returns:
-            Its rules answer ``GET`` and ``HEAD``, and ``POST`` where a body is computed with.
+            A blueprint whose rules answer ``GET`` and ``HEAD``, and ``POST`` for ``/api/mean``.
         """
         pages = flask.Blueprint("board", __name__)
         pages.before_request(self._check)
@@ -179,10 +179,10 @@ class BoardPages:
 
 
 def run_pages(status: Callable[[], Mapping[str, Json]]) -> flask.Blueprint:
-    """The page of one run, for the server of its coordinator.
+    """The board of one run, for the server of its coordinator.
 
     Args:
-        status: The run's facts, ``exp_name`` among them.
+        status: Returns the run's status, including ``exp_name``.
     """
 
     def folder() -> str:
@@ -192,7 +192,7 @@ def run_pages(status: Callable[[], Mapping[str, Json]]) -> flask.Blueprint:
 
 
 def _mean() -> flask.Response:
-    """The mean over seeds of the curves in the body, which is too long for an address."""
+    """The mean over seeds of the curves in the body, which is too long for a URL."""
     try:
         curves = flask.request.get_json()["curves"][:MAX_CURVES]
         points = [np.column_stack([curve["x"], curve["y"]]).astype(float) for curve in curves]
@@ -233,23 +233,23 @@ def _tell_bug(error: Exception) -> tuple[dict[str, str], int]:
 
 
 class BoardServer:
-    """Serves the page from `start` until `close`, with the server that runs have, and its limits.
+    """Serves the board from `start` until `close`, with an `HttpServer` and its limits.
 
     Args:
-        folder: Of the runs.
+        folder: Folder of the runs.
         ask: See `BoardPages`.
-        port: 0 for any free one.
+        port: 0 for a free port.
 
     Raises:
-        ConfigError: It cannot listen there.
+        ConfigError: The server cannot listen on the port.
     """
 
     def __init__(self, folder: str, ask: AskStatus, port: int = DEFAULT_PORT) -> None:
         app = flask.Flask(__name__, static_folder=None)
         app.register_blueprint(BoardPages(lambda: folder, ask).blueprint())
-        #: Set when it serves no longer.
+        #: Set when the server has stopped.
         self.ended = threading.Event()
-        #: Why it stopped serving although it was not closed.
+        #: Reason why the server stopped without `close`.
         self.cause = ""
         try:
             self._server = HttpServer(
@@ -264,14 +264,14 @@ class BoardServer:
 
     @property
     def url(self) -> str:
-        """What to open."""
+        """The URL of the board."""
         return f"http://{LOCAL_HOST}:{self._server.port}/"
 
     def start(self) -> None:
         self._server.start()
 
     def close(self) -> None:
-        """Stop to listen."""
+        """Stop the server."""
         self._server.stop()
         self._server.join(2 * durations.SERVER_STOP)
 
@@ -283,7 +283,7 @@ def serve_until_signal(server: BoardServer) -> None:
     """Serve until Ctrl-C or SIGTERM.
 
     Raises:
-        RunError: The server could not go on.
+        RunError: The server failed.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:
