@@ -1,4 +1,4 @@
-"""Masters that give tasks to slaves over HTTP, and the slaves that work on them.
+"""Masters, which send tasks over HTTP, and slaves, which work on them.
 
 Names are imported when they are first used.
 """

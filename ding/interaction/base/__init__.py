@@ -1,4 +1,4 @@
-"""Servers, clients and helpers that masters and slaves are made of."""
+"""Servers, clients and helpers for masters and slaves."""
 
 from .app import *  # noqa: F403
 from .common import *  # noqa: F403

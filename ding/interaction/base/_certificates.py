@@ -1,6 +1,6 @@
-"""Certificates of a run's authority, whose private key is derived from the run's key.
+"""Certificates of a run's certificate authority, whose private key is derived from the run's key.
 
-This is the only module that imports ``cryptography``; import it when a certificate is needed.
+Only this module imports ``cryptography``; import it when a certificate is needed.
 """
 
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-#: Clocks of hosts may differ, or be wrong: the life of a run's key is what limits trust.
-#: RFC 5280 (4.1.2.5) gives this end to certificates that have no other.
+#: Validity is not limited, because clocks of hosts may differ or be wrong; the lifetime of a run's
+#: key limits trust. RFC 5280 (4.1.2.5) defines this end for certificates without an expiry date.
 _BEGIN = datetime(1970, 1, 1)
 _END = datetime(9999, 12, 31, 23, 59, 59)
 _PURPOSE = b"ding: private key of a run's certificate authority, 1"
 
 
 class Authority:
-    """The certificate authority of one run, which each part of the run derives from its key."""
+    """The certificate authority of one run; each part derives it from the run's key."""
 
     def __init__(self, key: str) -> None:
         derivation = HKDF(hashes.SHA256(), 32, salt=None, info=_PURPOSE)
@@ -29,7 +29,7 @@ class Authority:
         self._name = _named("authority of a ding run")
 
     def certificate(self) -> str:
-        """The authority's own certificate as PEM, the same in every part."""
+        """The authority's certificate as PEM, identical in all parts."""
         public = self._private.public_key()
         return (
             self._builder(self._name, public)
@@ -45,11 +45,11 @@ class Authority:
     def issue(
         self, names: Sequence[str] = (), begin: datetime = _BEGIN, end: datetime = _END
     ) -> tuple[bytes, bytes]:
-        """A new private key and its certificate, both as PEM.
+        """Create a private key and its certificate, both as PEM.
 
         Args:
-            names: What a server is dialled as; a client's certificate has none.
-            begin, end: When the certificate is valid, in UTC.
+            names: DNS names of a server; empty for a client.
+            begin, end: Validity of the certificate, in UTC.
         """
         private = Ed25519PrivateKey.generate()
         public = private.public_key()

@@ -1,7 +1,7 @@
-"""One connection of a client: its requests become calls of a WSGI application.
+"""Handles one connection of a client: passes its requests to a WSGI application.
 
-The standard library parses requests and speaks WSGI. This module adds connections that stay open,
-bodies that are read when the application asks for them, and limits on size and time.
+The standard library parses requests and implements WSGI. This module adds persistent connections,
+bodies that are read on demand, and limits on size and time.
 """
 
 import io
@@ -23,18 +23,18 @@ from .tls import HANDSHAKE_BYTE, DeadlineSocket
 
 _logger = logging.getLogger(__name__)
 
-#: In the environment of a request: call it when the caller is known.
+#: Key in a request's environment of the function to call when the caller is authenticated.
 AUTHENTIC_KEY = "ding.authentic"
-#: Bytes of an unread body that are read and dropped, so that the connection can be kept, and so
-#: that the sender sees the answer before the connection is closed.
+#: Maximum number of bytes of an unread body that are discarded to keep the connection open, or so
+#: that the sender receives the answer before the connection is closed.
 KEEP_LIMIT = 64 * 1024
 DISCARD_LIMIT = 8 * 1024 * 1024
-#: Bytes of an answer that are sent in one piece.
+#: Bytes of an answer that are sent at a time.
 PIECE = 256 * 1024
 
 
 class Server(Protocol):
-    """What a handler needs of its server."""
+    """The attributes of a server that handlers use."""
 
     app: Callable[..., Iterable[bytes]]
     max_body: int
@@ -42,16 +42,17 @@ class Server(Protocol):
 
 
 class HttpHandler(WSGIRequestHandler):
-    """Answers the requests of one connection until it ends; the constructor does all of it.
+    """Answers the requests of one connection until it ends, all within the constructor.
 
     Args:
-        has_certificate: Whether the client has shown one, on a connection with TLS.
-        on_authentic: Called when the client is known.
-        on_busy: Called when the head of a request is complete, and when it was answered.
+        has_certificate: Whether the connection uses TLS, with a verified client certificate.
+        on_authentic: Called when the client is authenticated.
+        on_busy: Called with True when the head of a request is complete, with False after its
+            answer.
     """
 
     protocol_version = "HTTP/1.1"
-    # Otherwise the end of an answer waits for an acknowledgement, which clients delay.
+    # Otherwise, the end of an answer would wait for an acknowledgement, which clients delay.
     disable_nagle_algorithm = True
     wbufsize = PIECE
     server: Server  # type: ignore[assignment]
@@ -75,7 +76,7 @@ class HttpHandler(WSGIRequestHandler):
         self._stream = self.rfile
 
     def handle(self) -> None:
-        BaseHTTPRequestHandler.handle(self)  # the one of `wsgiref` answers one request
+        BaseHTTPRequestHandler.handle(self)  # `wsgiref` overrides it to answer only one request
 
     def finish(self) -> None:
         super().finish()
@@ -85,10 +86,10 @@ class HttpHandler(WSGIRequestHandler):
         self.close_connection = True  # unless a request was complete
         rest = durations.IDLE_TIMEOUT if self._is_authentic else durations.HEAD_TIMEOUT
         self.connection.settimeout(rest)
-        # Not `readline`: waiting for a request has another limit than its head.
+        # Not `readline`: the time to wait for a request and the time for its head differ.
         begin = self._stream.peek(1)[:1]  # type: ignore[attr-defined]
         self.requestline = self.request_version = self.command = ""
-        if begin == HANDSHAKE_BYTE:  # at once: a client that wants TLS waits for an answer
+        if begin == HANDSHAKE_BYTE:  # reply at once: the client waits for a TLS handshake
             self.send_error(400, "There is no TLS here")
         if begin in (b"", HANDSHAKE_BYTE):
             return
@@ -107,19 +108,19 @@ class HttpHandler(WSGIRequestHandler):
             self._on_authentic()
 
     def flush(self) -> None:
-        """Send what was written; sending has its own time."""
+        """Send the buffered data, with a separate timeout."""
         self.connection.settimeout(durations.HEAD_TIMEOUT)
         self.wfile.flush()
 
     def handle_expect_100(self) -> bool:
         super().handle_expect_100()
-        self.flush()  # the sender waits for it
+        self.flush()  # the sender waits for this answer
         return True
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse a request that is not HTTP; what follows on the connection has no meaning."""
+        """Refuse an invalid request and close the connection, since its rest cannot be parsed."""
         self.close_connection = True
-        code = int(code) if code < 500 else 400  # the fault is the client's
+        code = int(code) if code < 500 else 400  # it is an error of the client
         reason, _ = self.responses.get(code, ("Bad Request", ""))
         body = {"success": False, "code": 1, "message": message or reason, "data": None}
         content = b"" if self.command == "HEAD" else json.dumps(body).encode()
@@ -134,7 +135,7 @@ class HttpHandler(WSGIRequestHandler):
         return self.client_address[0]
 
     def _read_fields(self) -> bool:
-        """Read the head for `parse_request`; returns whether its lines are few enough."""
+        """Read the head for `parse_request`; returns whether it is within the limits."""
         head, lines = bytearray(), 0
         while True:
             line = self._stream.readline(MAX_HEAD + 1)
@@ -150,7 +151,7 @@ class HttpHandler(WSGIRequestHandler):
         """Call the application, unless the length of the body is refused."""
         lengths = set(self.headers.get_all("Content-Length", ["0"]))
         text = lengths.pop().strip()
-        # One length, and one way to read it: doubts about it smuggle requests (RFC 9112, 11.2).
+        # Ambiguous lengths would permit request smuggling (RFC 9112, 11.2).
         if self.headers.get("Transfer-Encoding"):
             return self.send_error(411)
         if lengths or not (text.isascii() and text.isdigit()) or len(text) > 18:
@@ -169,9 +170,9 @@ class HttpHandler(WSGIRequestHandler):
 
 
 class _Call(SimpleHandler):
-    """One call of the application; its answer is written to the client's buffer."""
+    """One call of the application; the answer is written to the client's buffer."""
 
-    os_environ: dict[str, str] = {}  # an application has no use for that of the process
+    os_environ: dict[str, str] = {}  # applications do not need the environment of the process
     http_version = "1.1"
     headers: Headers
     bytes_sent: int
@@ -198,27 +199,27 @@ class _Call(SimpleHandler):
         super().finish_content()
         is_whole = self.headers["Content-Length"] == str(self.bytes_sent)
         if not is_whole and self._client.command != "HEAD":
-            self._client.close_connection = True  # a file was cut meanwhile: no more bytes follow
+            self._client.close_connection = True  # the answer is incomplete: a file was truncated
 
     def handle_error(self) -> None:
-        raise  # what the application raised ends the connection
+        raise  # an error of the application ends the connection
 
     def _write(self, data: bytes) -> None:
         self._client.connection.settimeout(durations.HEAD_TIMEOUT)
         super()._write(data)
 
     def _flush(self) -> None:
-        """The client's handler flushes when the answer is complete."""
+        """Does nothing: the handler flushes when the answer is complete."""
 
 
 class _Body(io.RawIOBase):
-    """The body of a request, read from its connection when the application asks for it."""
+    """The body of a request, read from the connection on demand."""
 
     def __init__(
         self, stream: Any, length: int, connection: DeadlineSocket | ssl.SSLSocket
     ) -> None:
-        self.left = length  # bytes that were not read
-        self.is_broken = False  # its sender has gone, or is too slow
+        self.left = length  # number of unread bytes
+        self.is_broken = False  # the sender has disconnected, or is too slow
         self._stream, self._connection = stream, connection
         self._begun = False
 
@@ -236,7 +237,7 @@ class _Body(io.RawIOBase):
         return len(piece)
 
     def discard(self, limit: int) -> bool:
-        """Read and drop at most `limit` bytes of the rest; returns whether nothing is left."""
+        """Discard at most `limit` bytes of the rest; returns whether the whole body was read."""
         if self.left and not self.is_broken:
             self._connection.settimeout(durations.DISCARD_TIMEOUT)
             while limit > 0 and self.left > 0 and not self.is_broken:

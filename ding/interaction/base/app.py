@@ -1,4 +1,4 @@
-"""The one shape of every answer, ``{success, code, message, data}``, and errors that become one."""
+"""The format of all answers, ``{success, code, message, data}``, and errors that become answers."""
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum, unique
@@ -26,10 +26,10 @@ def flask_response(
     message: str | None = None,
     code: int | None = None,
 ) -> flask.Response:
-    """An answer; `code` is 0 for success and 1 for failure unless given, ``data`` is ``null``.
+    """Create an answer; by default, `code` is 0 for success and 1 for failure.
 
-    Needs no application context. The HTTP status is 200: return ``(response, status)`` from a
-    view, or set ``response.status_code``.
+    Needs no application context. The HTTP status is 200; for another one, return ``(response,
+    status)`` from a view or set ``response.status_code``.
     """
     if code is None:
         code = CommonErrorCode.SUCCESS if success else CommonErrorCode.COMMON_FAILURE
@@ -73,7 +73,7 @@ def get_values_from_response(
 
 
 class ResponsibleException(Exception):
-    """An error of a view that becomes its answer, with these fields and HTTP status."""
+    """An error that a view raises to answer with these fields and this HTTP status."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class ResponsibleException(Exception):
 def responsible(
     classes: Iterable[type[ResponsibleException]] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorates a view: exceptions of these classes (all if not given) become answers."""
+    """Decorator for views: exceptions of these classes (by default all) become answers."""
     caught = (ResponsibleException,) if classes is None else tuple(classes)
 
     def decorate(view: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Life cycles, tokens and small functional helpers."""
+"""Base classes of services, tokens, and helpers for functions."""
 
 import secrets
 from abc import ABC, abstractmethod
@@ -11,10 +11,10 @@ _Self = TypeVar("_Self", bound="ControllableContext")
 
 
 def random_token(length: int | None = None) -> str:
-    """An unguessable token of lower-case hexadecimal digits.
+    """An unpredictable token of lower-case hexadecimal digits.
 
     Args:
-        length: Number of digits, 64 (256 bits) if not given.
+        length: Number of digits, by default 64 (256 bits).
     """
     length = DEFAULT_TOKEN_LENGTH if length is None else length
     if length < 1:
@@ -23,7 +23,7 @@ def random_token(length: int | None = None) -> str:
 
 
 class ControllableContext(ABC):
-    """Something with a beginning and an end, usable in a ``with`` statement."""
+    """Base of objects with `start` and `close`, for ``with`` statements."""
 
     @abstractmethod
     def start(self) -> object: ...
@@ -45,15 +45,15 @@ class ControllableContext(ABC):
 
 
 class ControllableService(ControllableContext):
-    """A context that works in its own threads between `start` and the end of `join`."""
+    """Base of services that run in their own threads from `start` until the end of `join`."""
 
     @abstractmethod
     def shutdown(self) -> object:
-        """Ask it to end; does not wait."""
+        """Request the end of the service; does not wait."""
 
     @abstractmethod
     def join(self) -> object:
-        """Wait until it has ended."""
+        """Wait until the service has ended."""
 
     def close(self) -> None:
         self.shutdown()
@@ -61,7 +61,7 @@ class ControllableService(ControllableContext):
 
 
 def translate_dict_func(d: Mapping[str, Callable[..., Any]]) -> Callable[..., dict[str, Any]]:
-    """A function that calls each value of `d` with its own arguments, and returns the results."""
+    """A function that calls each value of `d` with its arguments, and returns a dict of results."""
 
     def call_all(*args: Any, **kwargs: Any) -> dict[str, Any]:
         return {name: func(*args, **kwargs) for name, func in d.items()}
@@ -72,7 +72,7 @@ def translate_dict_func(d: Mapping[str, Callable[..., Any]]) -> Callable[..., di
 def default_func(
     return_value: Any = None,
 ) -> Callable[[Callable[..., Any] | None], Callable[..., Any]]:
-    """A function that replaces ``None`` by a function that always returns `return_value`."""
+    """A function that replaces ``None`` with a function that always returns `return_value`."""
 
     def choose(func: Callable[..., Any] | None) -> Callable[..., Any]:
         return (lambda *args, **kwargs: return_value) if func is None else func

@@ -1,4 +1,4 @@
-"""The bodies that masters and slaves exchange: one place that writes them and one that reads them.
+"""The bodies of requests between masters and slaves: writes and parses them.
 
 ::
 
@@ -8,8 +8,8 @@
     PUT    /slave/task/complete   {"task": {"id": "<uuid>"}, "result": ...}
     PUT    /slave/task/fail       {"task": {"id": "<uuid>"}, "result": ..., "message": "..."}
 
-Read are also addresses without ``http://``, and fields that are in ``master`` or ``task`` instead
-of next to it. ``message`` and the data of connecting and disconnecting may be missing.
+The parser also accepts addresses without ``http://``, and fields inside ``master`` or ``task``
+instead of next to them. ``message`` and the ``data`` of the first two requests are optional.
 """
 
 from collections.abc import Mapping
@@ -32,17 +32,17 @@ def _is_address(text: str) -> bool:
 
 
 class Message:
-    """A body; subclasses are dataclasses of its fields."""
+    """Base of bodies; subclasses are dataclasses of the fields."""
 
-    #: The object next to which further fields may be.
+    #: Name of the inner object, which may also contain the other fields.
     _inner: ClassVar[str] = ""
 
     @classmethod
     def parse(cls: type[_Read], content: bytes) -> _Read:
-        """Read a body.
+        """Parse a body.
 
         Raises:
-            BadMessageError: The body is not a message of this kind.
+            BadMessageError: The body is not a message of this type.
         """
         body = json_object(parsed_json(content or b"{}"))
         return from_json(cls, {**body, **json_object(body.get(cls._inner) or {})})
@@ -50,7 +50,7 @@ class Message:
 
 @dataclass(frozen=True)
 class ConnectMessage(Message):
-    """A master asks a slave to work for it, and to send its answers to an address."""
+    """A master connects to a slave, which sends its answers to the master's address."""
 
     _inner = "master"
     address: Annotated[str, Rule(_is_address, "[http[s]://]host[:port][/path]")]
@@ -72,7 +72,7 @@ class DisconnectMessage(Message):
 
 @dataclass(frozen=True)
 class TaskMessage(Message):
-    """A master gives a task."""
+    """A master sends a task to a slave."""
 
     _inner = "task"
     id: UUID
@@ -84,7 +84,7 @@ class TaskMessage(Message):
 
 @dataclass(frozen=True)
 class AnswerMessage(Message):
-    """How a slave's task ended: its result (JSON), and a message if it has failed."""
+    """A slave reports the end of a task: its result (JSON), and a message if it has failed."""
 
     _inner = "task"
     id: UUID

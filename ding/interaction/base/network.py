@@ -1,4 +1,4 @@
-"""Addresses, and a client that keeps its connections and tries again after passing failures."""
+"""Addresses, and an HTTP client with persistent connections and retries."""
 
 import errno
 import ipaddress
@@ -32,18 +32,18 @@ from .tls import (
 
 DEFAULT_RETRIES = 5
 DEFAULT_RETRY_WAITING = durations.REQUEST_RETRY
-#: Bytes that an answer may have; its head may have as many as `MAX_HEAD`.
+#: Maximum size in bytes of an answer's body, and of its head.
 MAX_ANSWER = 16 * 1024 * 1024
 MAX_HEAD = 256 * 1024
-#: Answers of a gateway whose peer may be back soon.
+#: Statuses of a gateway whose peer is temporarily unavailable.
 TRANSIENT_STATUS = frozenset({502, 503, 504})
-#: Prepared requests that an engine keeps.
+#: Maximum number of prepared requests that an engine caches.
 MAX_BLANKS = 64
 _PORTS = {False: 80, True: 443}
 
 
 def get_host_ip() -> str | None:
-    """The address of this host that others are likely to reach, ``None`` without a network."""
+    """The address at which other hosts probably reach this one, ``None`` without a network."""
     address = get_ip()
     return None if address == NO_NETWORK else address
 
@@ -52,10 +52,10 @@ def split_http_address(address: str, default_port: int | None = None) -> tuple[s
     """Host, port, whether HTTPS, and path of ``[http[s]://]host[:port][/path]``.
 
     Args:
-        default_port: Port if the address has none; 80 or 443 if not given.
+        default_port: Port if the address has none; by default 80 or 443.
 
     Raises:
-        ValueError: It is no such address.
+        ValueError: The address has another form.
     """
     parts = urlsplit(with_scheme(address))
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -70,7 +70,7 @@ def split_http_address(address: str, default_port: int | None = None) -> tuple[s
 
 
 def with_scheme(address: str) -> str:
-    """The address with ``http://`` before it if it has no scheme."""
+    """The address, with ``http://`` prepended if it has no scheme."""
     return address if "://" in address else f"http://{address}"
 
 
@@ -79,18 +79,18 @@ class AnswerTooLargeError(InteractionError, requests.RequestException):
 
 
 class NotAuthenticError(InteractionError, requests.RequestException):
-    """What listens at an address does not prove by a certificate that it has the run's key."""
+    """The server at an address has no certificate of the run."""
 
 
 class _Distrust(Exception):
-    """As `NotAuthenticError`, on its way through ``urllib3``, which wraps every `OSError`."""
+    """Carries a `NotAuthenticError` through ``urllib3``, which wraps every `OSError`."""
 
 
 def _adapter(key: str | None, role: str) -> HTTPAdapter:
-    """What connects within bounds, and to parts of a run by TLS if there is a key.
+    """An adapter whose connections have limits and, with a key, use TLS between parts of a run.
 
-    For ``urllib3`` the scheme stays ``http``: what it does to the TLS context of an ``https``
-    connection (loading the authorities of the Web) would let strangers in.
+    For ``urllib3`` the scheme stays ``http``: for ``https`` it would add the public certificate
+    authorities to the TLS context, and thus trust peers outside the run.
     """
 
     class Connection(HTTPConnection):
@@ -105,7 +105,7 @@ def _adapter(key: str | None, role: str) -> HTTPAdapter:
                     if is_strangers(error):
                         raise _Distrust(cause_of(error)) from error
                     if isinstance(error, ConnectionError):
-                        # `urllib3` ignores a broken pipe and a reset, to read an early answer.
+                        # `urllib3` ignores broken pipes and resets, to read an early answer.
                         raise ConnectionAbortedError(errno.ECONNABORTED, str(error)) from error
                     raise
             made.allow(MAX_ANSWER + MAX_HEAD)
@@ -121,23 +121,22 @@ def _adapter(key: str | None, role: str) -> HTTPAdapter:
 
 
 class HttpEngine:
-    """Speaks JSON to one peer over connections that stay open; proxy settings are not looked at.
-
-    Threads may share it.
+    """JSON client for one peer with persistent connections; ignores proxy settings. Thread-safe.
 
     Args:
-        https: Whether the peer has a certificate of an authority of the Web.
-        key: The run's key; a peer without a certificate of the run gets no request.
-        role: What the peer is, if there is a key: ``master`` or ``slave``.
-        headers, error_of, timeout, retries, retry_waiting: The attributes; ``None``: the class's.
+        https: Whether the peer has a certificate of a public authority.
+        key: The run's key; requests are only sent to peers with a certificate of the run.
+        role: Role of the peer, if there is a key: ``master`` or ``slave``.
+        headers, error_of, timeout, retries, retry_waiting: The attributes; ``None`` for the class's
+            defaults.
 
     Attributes:
-        timeout: Seconds that the peer may take for one answer, however slowly it comes.
-        retries: How often a request is tried again.
-        retry_waiting: Seconds between the tries.
+        timeout: Time limit for the complete answer in seconds.
+        retries: Number of retries of a request.
+        retry_waiting: Seconds between tries.
         headers: Headers of each request; ``None`` values are left out.
         process_data: Applied to each body.
-        error_of: Makes what is raised for an answer that is an error; `HTTPError` itself without.
+        error_of: Converts an `HTTPError` to the exception to raise; ``None`` raises it unchanged.
     """
 
     timeout: float = durations.REQUEST_TIMEOUT
@@ -172,7 +171,7 @@ class HttpEngine:
         self._base = f"{scheme}://{self._peer}{path}"
         self._has_key = key is not None
         self._closed = threading.Event()
-        # Without a session: no cookies, redirects, or settings of the environment.
+        # No session: it would add cookies, redirects and settings of the environment.
         self._adapter = _adapter(key, role)
         self._blanks: dict[tuple[str, str], requests.PreparedRequest] = {}
 
@@ -192,20 +191,20 @@ class HttpEngine:
         *,
         timeout: float | None = None,
     ) -> requests.Response:
-        """Send a request, again if its failure may pass by itself.
+        """Send a request; transient failures are retried.
 
         Args:
             data: Body, sent as JSON.
-            raise_for_status: Whether a status of 400 and above is an error.
-            retries: How often to try again when the peer cannot be reached, is too slow, or a
-                gateway says that it is away; as the attribute if not given.
-            retry_waiting: As the attribute, for this request; `close` cuts it short.
-            timeout: Likewise.
+            raise_for_status: Whether to raise for a status of 400 and above.
+            retries: Number of retries if the peer cannot be reached or is too slow, or a gateway
+                reports that it is unavailable; by default the attribute.
+            retry_waiting: Overrides the attribute; `close` ends the wait.
+            timeout: Overrides the attribute.
 
         Raises:
-            NotJsonError: `data` cannot be written as JSON.
+            NotJsonError: `data` cannot be converted to JSON.
             NotAuthenticError: The peer has no certificate of the run.
-            requests.RequestException: There was no answer, or it was an error.
+            requests.RequestException: There was no answer, or the answer was an error.
         """
         request = self._prepare(method, path, data, headers, params)
         left = self.retries if retries is None else retries
@@ -221,7 +220,7 @@ class HttpEngine:
                 if left <= 0 or not self._is_transient(err) or self._closed.wait(waiting):
                     if isinstance(err, HTTPError) and self.error_of is not None:
                         raise self.error_of(err) from err
-                    raise  # not from itself: in a cycle, it would hold the connection
+                    raise  # not `from err`: a reference cycle would keep the connection open
             left -= 1
 
     def close(self) -> None:
@@ -232,7 +231,7 @@ class HttpEngine:
     def _is_transient(self, err: requests.RequestException) -> bool:
         if isinstance(err, HTTPError):
             return err.response is not None and err.response.status_code in TRANSIENT_STATUS
-        # With a key, what is left of these is a connection that was damaged on its way.
+        # With a key, certificate errors are handled before; the rest is data damaged in transit.
         return self._has_key or not isinstance(err, SSLError)
 
     def _send(self, request: requests.PreparedRequest, span: float) -> requests.Response:
@@ -249,14 +248,14 @@ class HttpEngine:
             ) from error
         try:
             content = bytearray()
-            # By itself `requests` reads an answer of any size.
+            # By default, `requests` reads answers of any size.
             for piece in response.iter_content(65536):
                 content += piece
                 if len(content) > MAX_ANSWER:
                     raise AnswerTooLargeError(
                         f"the answer of {request.url} has more than {MAX_ANSWER} bytes"
                     )
-                # Over HTTPS each byte begins the timeout of the socket again.
+                # Over HTTPS, each byte restarts the timeout of the socket.
                 if time.monotonic() > deadline:
                     raise requests.ReadTimeout(f"{request.url} takes too long for its answer")
             response._content = bytes(content)
@@ -275,7 +274,7 @@ class HttpEngine:
     ) -> requests.PreparedRequest:
         content = {} if data is None else {"Content-Type": "application/json"}
         merged = {**content, **self.headers, **(headers or {})}
-        # What `requests` makes of method and address costs as much as an answer: keep it.
+        # Preparing method and address takes `requests` as long as an answer: cache the result.
         blank = self._blanks.get((method, path)) if params is None else None
         if blank is None:
             blank = requests.Request(method, self.get_url(path), params=params).prepare()
@@ -285,16 +284,16 @@ class HttpEngine:
         request.headers.update({n: str(v) for n, v in merged.items() if v is not None})
         if data is not None:
             request.body = to_json(data if self.process_data is None else self.process_data(data))
-            # The blank was prepared without a body, so `requests` has not counted this one.
+            # The cached request was prepared without a body, so its length is not set.
             request.headers["Content-Length"] = str(len(request.body))
         return request
 
 
 def to_json(data: object) -> bytes:
-    """The bytes of a body.
+    """Encode a body as JSON.
 
     Raises:
-        NotJsonError: JSON has no words for it.
+        NotJsonError: JSON cannot represent the data.
     """
     try:
         return json.dumps(data, separators=(",", ":")).encode()
@@ -310,13 +309,13 @@ def get_http_engine_class(
     data_processor: Callable[[Mapping[str, object]], Mapping[str, object]] | None = None,
     http_error_gene: Callable[[HTTPError], Exception] | None = None,
 ) -> Callable[..., type[HttpEngine]]:
-    """A maker of engine classes.
+    """A function that creates classes of engines.
 
     Args:
-        headers: Functions that give the headers of each request (``None``: leave it out); called
-            with the arguments of the maker.
+        headers: Functions that return the headers of each request (``None`` leaves one out); they
+            are called with the arguments of the returned function.
         data_processor: Applied to each body.
-        http_error_gene: Makes the exception that is raised for an answer that is an error.
+        http_error_gene: Converts an `HTTPError` to the exception to raise.
     """
     get_headers = translate_dict_func(headers)
 
@@ -332,12 +331,12 @@ def get_http_engine_class(
 
 
 def joined(host: str, port: int) -> str:
-    """``host:port``, with the brackets of an IPv6 address."""
+    """``host:port``, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_loopback(address: str | None) -> bool:
-    """Whether an address is one that only this machine can have sent from."""
+    """Whether an address is a loopback address, so that the sender is on this host."""
     try:
         return ipaddress.ip_address((address or "").removeprefix("::ffff:")).is_loopback
     except ValueError:
@@ -345,12 +344,12 @@ def is_loopback(address: str | None) -> bool:
 
 
 def is_own_name(header: str, address: str, host: str) -> bool:
-    """Whether a ``Host`` header is no name that another site may have pointed at this server.
+    """Whether a ``Host`` header is an address or name of this server (protects from DNS rebinding).
 
     Args:
         header: The header.
-        address: Where others reach the server.
-        host: Where it listens.
+        address: The address at which peers reach the server.
+        host: The host on which the server listens.
     """
     try:
         name = split_http_address(header)[0]

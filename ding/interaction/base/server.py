@@ -1,10 +1,10 @@
-"""The HTTP server of runs and of their pages: limits on connections, heads, bodies and time.
+"""The HTTP server of runs and boards, with limits on connections, heads, bodies and time.
 
-It is the project's own because no library's server passed, with mutual TLS 1.3 and 1,024
-descriptors. Half-open: 1,200 connections begin a handshake and send a byte each half second,
-while new clients with a certificate ask for 20 s. Flood: the messages of
-``benchmarks/floods.py``; requests answered, and memory gained. Round trip of a request, also with
-a thread that computes in the server's process. (Two cores that other programs used as well.)
+The project has its own server because no library's server passed these tests, with mutual TLS 1.3
+and 1,024 descriptors. Half-open: 1,200 connections begin a handshake and send a byte every half
+second, while new clients with a certificate send requests for 20 s. Flood: the messages of
+``benchmarks/floods.py``; requests answered, and growth of memory. Round trip: time of a request,
+also with a computing thread in the server's process. (Two cores, shared with other programs.)
 
 =================  =================  =====================  ==========  ==========
 server             half-open          flood                  round trip  computing
@@ -19,12 +19,13 @@ werkzeug 3.1       0                  not measured           25 ms       72 ms
 =================  =================  =====================  ==========  ==========
 
 Cheroot and werkzeug do the handshake in the thread that accepts connections, uvicorn has no
-deadline for a head, waitress has no TLS, and gunicorn cannot be embedded. None answers plain HTTP
-(the page of a run) on a port with TLS, or lets known clients keep their connections in a flood.
+deadline for a head, waitress has no TLS, and gunicorn cannot be embedded. None of them answers
+plain HTTP (a run's board) on a port with TLS, or keeps connections of authenticated clients open
+in a flood.
 
-How the limits work: connections of unknown clients are few, and the oldest one of the host that has
-most of them makes room for a new one; a TLS handshake and a request have a deadline, in the
-connection's own thread; the body of a request is read after the application has accepted its head.
+The limits: the number of connections of unauthenticated clients is small, and a new one replaces
+the oldest one of the host that has most of them. TLS handshakes and requests have a deadline, in
+the connection's thread. The body of a request is read after the application has accepted its head.
 """
 
 import contextlib
@@ -55,19 +56,19 @@ _logger = logging.getLogger(__name__)
 class HttpServer:
     """Serves a WSGI application in a thread from `start` until `stop`.
 
-    The application may call ``environ[AUTHENTIC_KEY]()`` to report that it knows the caller. A
-    caller with a certificate is known, see `secure`.
+    The application may call ``environ[AUTHENTIC_KEY]()`` to report that it has authenticated the
+    caller. A caller with a certificate is always authenticated, see `secure`.
 
     Args:
-        port: 0 for any free one.
-        max_body: Greatest size of a request's body in bytes.
-        on_stop: Called in the server's thread, while open connections still get answers.
+        port: 0 for a free port.
+        max_body: Maximum size of a request's body in bytes.
+        on_stop: Called in the server's thread, while open connections are still answered.
         on_death: Called with the cause if the server ends without `stop`.
-        on_warning: Called with a line about what hinders the server.
+        on_warning: Called with a line about a problem of the server.
 
     Raises:
-        PortTakenError: Another program listens there.
-        InteractionError: It cannot listen there.
+        PortTakenError: Another program listens on the port.
+        InteractionError: The server cannot listen at this address.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class HttpServer:
     ) -> None:
         self._listener = _listen(host, port)
         self.app, self.max_body = app, max_body
-        #: The real port, also where 0 was asked for.
+        #: The actual port, also if 0 was given.
         self.port: int = self._listener.getsockname()[1]
         names = {"SERVER_NAME": host, "SERVER_PORT": str(self.port), "SCRIPT_NAME": ""}
         self.base_environ = {**names, "CONTENT_LENGTH": "0"}
@@ -95,13 +96,14 @@ class HttpServer:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def secure(self, context: ssl.SSLContext, on_stranger: Callable[[str, str], object]) -> None:
-        """Speak TLS to clients that begin with it; call this before `start`.
+        """Accept TLS from clients that begin a handshake; call this before `start`.
 
-        Requests in plain HTTP reach the application, too: ``environ["wsgi.url_scheme"]`` shows it.
+        Requests in plain HTTP are passed to the application as well; ``environ["wsgi.url_scheme"]``
+        distinguishes them.
 
         Args:
-            context: Demands certificates of clients.
-            on_stranger: Called with host and cause if a client has none that is valid.
+            context: TLS context that requires client certificates.
+            on_stranger: Called with host and cause if a client has no valid certificate.
         """
         self._tls, self._on_stranger = context, on_stranger
 
@@ -109,14 +111,14 @@ class HttpServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask it to end; does not wait."""
+        """Request the end of the server; does not wait."""
         if not self._stopping.is_set():
             self._stopping.set()
-            with contextlib.suppress(OSError):  # it has ended by itself
+            with contextlib.suppress(OSError):  # the server has already ended
                 self._wake_writer.send(b"x")
 
     def join(self, timeout: float | None = None) -> bool:
-        """Whether it has ended within `timeout` seconds."""
+        """Wait for the end; returns whether the server ended within `timeout` seconds."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
@@ -149,7 +151,7 @@ class HttpServer:
                         return
                     if ready:
                         self._begin(*self._listener.accept())
-                except Exception as err:  # no descriptor, thread or memory: it may come back
+                except Exception as err:  # no descriptor, thread or memory; may be temporary
                     now = time.monotonic()
                     if now - failed > durations.SHORTAGE_CALM:
                         short_since = now
@@ -161,7 +163,7 @@ class HttpServer:
                     self._stopping.wait(durations.SHORTAGE_PAUSE)
 
     def _begin(self, plain: socket.socket, address: Any) -> None:
-        # With a timeout for all of a handshake or head: a byte now and then does not prolong it.
+        # The timeout applies to the whole handshake or head: single bytes do not extend it.
         connection = _Connection(DeadlineSocket.of(plain), address[0])
         connection.thread = threading.Thread(
             target=self._serve, args=(connection, address), name="http-client", daemon=True
@@ -170,7 +172,7 @@ class HttpServer:
             try:
                 connection.thread.start()
             except BaseException:
-                # Without a thread nothing else would close it.
+                # Without its thread, the connection would never be closed.
                 self._connections.remove(connection)
                 raise
 
@@ -195,7 +197,7 @@ class HttpServer:
             self._connections.remove(connection)
 
     def _has_certificate(self, connection: "_Connection") -> bool:
-        """Whether the client begins with a TLS handshake, which is then complete."""
+        """Whether the client uses TLS; completes the handshake."""
         if self._tls is None:
             return False
         connection.socket.settimeout(durations.HEAD_TIMEOUT)
@@ -215,7 +217,7 @@ class HttpServer:
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        # In a flood, or when a thousand workers join, a full queue costs others seconds.
+        # In a flood, or when a thousand workers join, a full queue delays other clients by seconds.
         return socket.create_server((host, port), family=family, backlog=MAX_CONNECTIONS)
     except OSError as err:
         if err.errno == errno.EADDRINUSE:
@@ -237,15 +239,15 @@ class _Connection:
     def __init__(self, plain: DeadlineSocket, host: str) -> None:
         self.socket: DeadlineSocket | ssl.SSLSocket = plain
         self.host = host
-        self.is_busy = False  # with a request whose head is complete
+        self.is_busy = False  # whether it has a request whose head is complete
 
     def shut(self, how: int) -> None:
-        with contextlib.suppress(OSError):  # its peer may have closed it
+        with contextlib.suppress(OSError):  # the peer may have closed it
             self.socket.shutdown(how)
 
 
 class _Connections:
-    """The open connections of a server, and how many there may be."""
+    """The open connections of a server, and the limits on their number."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -255,13 +257,13 @@ class _Connections:
         self._stranger_limit = min(MAX_STRANGERS, self._limit // 2)
 
     def add(self, connection: _Connection) -> bool:
-        """Make room for a client that is not known yet; without room, it is closed."""
+        """Add a connection of an unauthenticated client; close it and return False if full."""
         with self._lock:
             if len(self._strangers) >= self._stranger_limit:
                 self._drop_stranger()
             is_full = (
                 len(self._open) >= self._limit + self._stranger_limit
-            )  # those dropped end soon
+            )  # dropped connections end soon
             if is_full and not self._drop_stranger():
                 _logger.warning("%d connections are open; another was closed", self._limit)
                 connection.socket.close()
@@ -271,8 +273,8 @@ class _Connections:
             return True
 
     def secure(self, connection: _Connection, context: ssl.SSLContext) -> ssl.SSLSocket:
-        """Let TLS take over the connection, before the handshake."""
-        with self._lock:  # else another thread might close the descriptor that moves
+        """Wrap the connection's socket in TLS, before the handshake."""
+        with self._lock:  # otherwise, another thread could close the descriptor while it moves
             secured = context.wrap_socket(
                 connection.socket, server_side=True, do_handshake_on_connect=False
             )
@@ -291,14 +293,14 @@ class _Connections:
             connection.socket.close()
 
     def shrink(self) -> None:
-        """Allow half as many connections of unknown clients."""
+        """Halve the number of connections of unauthenticated clients."""
         with self._lock:
             self._stranger_limit = max(MIN_STRANGERS, len(self._strangers) // 2)
             while len(self._strangers) > self._stranger_limit:
                 self._drop_stranger()
 
     def close(self, timeout: float) -> None:
-        """Let requests under way end, and close all connections."""
+        """Wait for open requests, and close all connections."""
         for how in (socket.SHUT_RD, socket.SHUT_RDWR):
             with self._lock:
                 left = list(self._open)
@@ -314,8 +316,8 @@ class _Connections:
     def _drop_stranger(self) -> bool:
         if not self._strangers:
             return False
-        # Prefer one without a complete request, and the host that has most of them: it cannot
-        # crowd out the others.
+        # Prefer connections without a complete request, of the host that has most of them: no host
+        # can crowd out others.
         idle = [one for one in self._strangers if not one.is_busy] or list(self._strangers)
         host, _ = Counter(one.host for one in idle).most_common(1)[0]
         oldest = next(one for one in idle if one.host == host)
@@ -325,18 +327,18 @@ class _Connections:
 
 
 def allow_most_descriptors() -> None:
-    """Let this process have as many files and connections open as the system permits: a
-    coordinator needs some for each worker, and shells often allow 1,024 only."""
+    """Raise the limit on open files and connections to the system's maximum: a coordinator needs
+    several per worker, and shells often set a limit of 1,024."""
     if sys.platform != "win32":
         import resource  # Windows has none
 
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        with contextlib.suppress(ValueError, OSError):  # macOS permits fewer than it says
+        with contextlib.suppress(ValueError, OSError):  # macOS permits fewer than it reports
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _descriptors() -> int:
-    """How many files and connections this process may have open."""
+    """Maximum number of open files and connections of this process."""
     if sys.platform == "win32":
         return 2 * MAX_CONNECTIONS
     import resource  # Windows has none

@@ -1,4 +1,4 @@
-"""What masters and slaves share: a server whose every request goes through `HttpService.handle`."""
+"""Base class of masters and slaves: a server that passes all requests to `HttpService.handle`."""
 
 import hmac
 import logging
@@ -20,7 +20,7 @@ from ding.interaction.config import (
     LOCAL_HOST,
 )
 
-# Failed checks have the same codes as answers of a slave.
+# Masters and slaves have the same codes for failed checks.
 from ding.interaction.exception.master import MasterErrorCode as Code
 from ding.utils.errors import InteractionError
 from ding.utils.json_fields import BadMessageError
@@ -33,24 +33,24 @@ from .tls import server_context
 
 _logger = logging.getLogger(__name__)
 
-#: Hosts of strangers that are logged, each once.
+#: Maximum number of hosts of unauthenticated clients that are logged, once each.
 LOGGED_HOSTS = 100
 
 Message = TypeVar("Message")
-#: Checks the caller of a request and does the work. Returns the answer's message or its data.
+#: Checks the caller of a request and handles it. Returns the answer's message or data.
 Handler = Callable[[Request], str | Mapping[str, Any]]
 
 
 class HttpService(ControllableService):
-    """A service that listens, knows itself by a token and its peers by theirs.
+    """An HTTP service that authenticates its own requests and its peers by tokens.
 
-    With a key, peers speak TLS, and both sides need a certificate of the run. In plain HTTP, only
-    what is public is answered, and only to this machine. For the arguments see `Master`.
+    With a key, peers use TLS, and both sides need a certificate of the run. In plain HTTP, only
+    public requests from this host are answered. For the arguments see `Master`.
     """
 
-    #: Error codes of a peer's token that is missing, and of one that is wrong.
+    #: Error codes for a missing and for a wrong token of a peer.
     _peer_codes: tuple[int, int]
-    #: What its certificate calls it: ``master`` or ``slave``.
+    #: The role in its certificate: ``master`` or ``slave``.
     _role: str
 
     def __init__(
@@ -78,7 +78,7 @@ class HttpService(ControllableService):
         self._channel = DEFAULT_CHANNEL if channel is None else channel
         self._key = key
         self._self_token = random_token()
-        self._noted: set[str] = set()  # hosts of strangers, and places of bugs, that were logged
+        self._noted: set[str] = set()  # logged hosts of unauthenticated clients, and places of bugs
         self._note_lock = threading.Lock()
         self._server: HttpServer | None = None
         self._handlers: Mapping[str, Handler] = {}
@@ -90,15 +90,15 @@ class HttpService(ControllableService):
 
     @property
     def port(self) -> int:
-        """The real port once it was started, what was asked for before."""
+        """The actual port once the service was started; before, the given one."""
         return self._port if self._server is None else self._server.port
 
     @property
     def my_address(self) -> str:
-        """``host:port`` for others to reach it.
+        """``host:port`` at which peers reach the service.
 
         Raises:
-            InteractionError: Its port is chosen when it starts, and it was not started.
+            InteractionError: The port is chosen at the start, and the service was not started.
         """
         if self.port == 0:
             raise InteractionError("the port (0: any free one) is known after start(); start first")
@@ -108,11 +108,11 @@ class HttpService(ControllableService):
         return joined(host, self.port)
 
     def start(self) -> None:
-        """Listen and begin to work.
+        """Listen, and start the threads of the service.
 
         Raises:
             PortTakenError: Another program listens on the port.
-            InteractionError: It cannot listen there, or it runs already.
+            InteractionError: The service cannot listen at this address, or is running.
         """
         if self._server is not None and not self._server.join(0):
             raise InteractionError(f"the service at {self.my_address} runs already")
@@ -123,26 +123,26 @@ class HttpService(ControllableService):
         if self._key is not None:
             context = server_context(self._key, self._role, self._ports())
             self._server.secure(context, self._note_stranger)
-        # Before requests are taken: these may need what it starts.
+        # Before the server accepts requests, which may need the threads that this starts.
         self._on_start()
         self._server.start()
 
     def _ports(self) -> set[int]:
-        """The ports that peers dial."""
+        """The ports to which peers connect."""
         return {self.port}
 
     def shutdown(self) -> None:
-        """Ask it to end; does not wait. From here on requests are refused."""
+        """Request the end of the service; does not wait. From now on, requests are refused."""
         self._shutting_down.set()
         if self._server is not None:
             self._server.stop()
 
     def join(self, timeout: float | None = None) -> bool:
-        """Whether it has ended within `timeout` seconds; ``None`` waits for ever."""
+        """Wait for the end; returns whether the service ended within `timeout` seconds."""
         return self._server is None or self._server.join(timeout)
 
     def ping(self) -> bool:
-        """Whether it answers requests."""
+        """Whether the service answers requests."""
         if self._server is None:
             return False
         host = {GLOBAL_HOST: LOCAL_HOST, "": LOCAL_HOST, "::": "::1"}.get(self._host, self._host)
@@ -161,7 +161,7 @@ class HttpService(ControllableService):
         token: str,
         errors: Callable[[requests.HTTPError], Exception] | None = None,
     ) -> HttpEngine:
-        """A client to a ``master`` or ``slave``, with this service's channel, key and patience."""
+        """A client for a ``master`` or ``slave``, with this service's channel, key and timeouts."""
         return HttpEngine(
             *address,
             key=self._key,
@@ -174,10 +174,10 @@ class HttpService(ControllableService):
         )
 
     def _on_start(self) -> None:
-        """Begin what else has to run; called when the port is open."""
+        """Start the threads of a subclass; called when the port is open."""
 
     def _on_stop(self) -> None:
-        """End what else runs; called while requests are still answered, with a refusal."""
+        """End the threads of a subclass; called while requests are still answered, by refusals."""
 
     def _die(self, cause: str) -> None:
         self._shutting_down.set()
@@ -186,7 +186,7 @@ class HttpService(ControllableService):
     # Requests
 
     def _routes(self) -> Mapping[str, Handler]:
-        """Handlers of peers' requests, by method and path."""
+        """Handlers of requests of peers, by method and path."""
 
         def shutdown(request: Request) -> str:
             self._check_self(request)
@@ -196,14 +196,14 @@ class HttpService(ControllableService):
         return {"GET /ping": self._check_self, "DELETE /shutdown": shutdown}
 
     def _public_routes(self) -> Mapping[str, Handler]:
-        """Handlers of requests without channel and token; with a key, only from this machine."""
+        """Handlers of requests without channel and token; with a key, only from this host."""
         return {}
 
     def handle(self, request: Request) -> str | Mapping[str, Any]:
         """Answer one request.
 
         Raises:
-            ResponsibleException: It is refused.
+            ResponsibleException: The request is refused.
         """
         path = request.environ["PATH_INFO"]
         name = f"{'GET' if request.method == 'HEAD' else request.method} {path}"
@@ -225,20 +225,20 @@ class HttpService(ControllableService):
         if channel.strip() != str(self._channel):
             raise refusal(Code.CHANNEL_INVALID, "wrong channel", HTTPStatus.FORBIDDEN)
         answer = self._handlers[name](request)
-        # Without a key, anybody may come as far as this; what was accepted is not hostile.
+        # Also without a key: a caller whose request was accepted counts as authenticated.
         request.environ[AUTHENTIC_KEY]()
         return answer
 
     def _app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         request = Request(environ)
         try:
-            # First: strangers from elsewhere learn nothing, not even which paths there are.
+            # Check this first: unauthenticated remote clients must not learn which paths exist.
             if not is_loopback(request.remote_addr):
                 self._check_certificate(request)
             response = self._reply(request)
         except ResponsibleException as error:
             response = error.get_response()
-        except HTTPException as error:  # a body that ends too early
+        except HTTPException as error:  # for instance a truncated body
             response = http_error_response(error)
         except Exception as error:
             response = self._answer_bug(error)
@@ -276,11 +276,11 @@ class HttpService(ControllableService):
             raise refusal(self._peer_codes[0], message, HTTPStatus.FORBIDDEN)
 
     def _peer_token(self, request: Request) -> str:
-        """The token of a caller that has a certificate of the run, if this side has a key."""
+        """The token of a caller, whose certificate was checked if this side has a key."""
         return given(request, "Token", self._peer_codes[0])
 
     def _note_stranger(self, host: str, cause: str) -> None:
-        # Many addresses that try must fill neither memory nor log.
+        # Attempts from many addresses must fill neither memory nor log.
         if len(self._noted) >= LOGGED_HOSTS and host not in self._noted:
             host = "other hosts"
         if self._is_first(host):
@@ -311,7 +311,7 @@ def parsed(
     status: int = HTTPStatus.BAD_REQUEST,
     max_body: int | None = None,
 ) -> Message:
-    """The message in the body of a request; refuses with `code` what it cannot read."""
+    """Parse the message in the body of a request; refuses an invalid one with `code`."""
     if max_body is not None and (request.content_length or 0) > max_body:
         message = f"the body may have {max_body} bytes here, this one has {request.content_length}"
         raise refusal(Code.CHANNEL_INVALID, message, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
@@ -322,7 +322,7 @@ def parsed(
 
 
 def refusal(code: int, message: str, status: int = HTTPStatus.BAD_REQUEST) -> ResponsibleException:
-    """What a view raises to answer with an error."""
+    """The exception that a handler raises to answer with an error."""
     return ResponsibleException(code, message, status_code=int(status))
 
 
@@ -333,6 +333,6 @@ def http_error_response(error: HTTPException) -> flask.Response:
 
 
 def same_secret(given: str, expected: str) -> bool:
-    """Compare in a time that does not reveal where they differ."""
+    """Compare two secrets in constant time."""
     encoded = (text.encode(errors="backslashreplace") for text in (given, expected))
     return hmac.compare_digest(*encoded)

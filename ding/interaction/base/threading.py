@@ -1,4 +1,4 @@
-"""An event with two sides, and a thread that calls functions one after another."""
+"""An event that can be awaited in both states, and a serial executor."""
 
 import logging
 import threading
@@ -9,19 +9,19 @@ _logger = logging.getLogger(__name__)
 
 
 class DblEvent:
-    """A door: threads may wait for it to be open, or to be closed."""
+    """An event that is open or closed; threads can wait for either state."""
 
     def __init__(self, opened: bool = False) -> None:
         self._opened = opened
         self._changed = threading.Condition()
 
     def wait_for_open(self, timeout: float | None = None) -> bool:
-        """Whether it was open within `timeout` seconds."""
+        """Wait until it is open; returns false after `timeout` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: self._opened, timeout)
 
     def wait_for_close(self, timeout: float | None = None) -> bool:
-        """Whether it was closed within `timeout` seconds."""
+        """Wait until it is closed; returns false after `timeout` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._opened, timeout)
 
@@ -44,7 +44,7 @@ class DblEvent:
 
 
 class SerialExecutor:
-    """Calls functions in the order of their submission, in one thread started when needed."""
+    """Calls functions in the order of submission, in one thread that is started on demand."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -59,12 +59,12 @@ class SerialExecutor:
                 thread = threading.Thread(
                     target=self._run, args=(self._queue,), name=self._name, daemon=True
                 )
-                thread.start()  # may fail where threads are short
+                thread.start()  # may fail if no more threads can be started
                 self._thread = thread
             self._queue.put(func)
 
     def close(self) -> threading.Thread | None:
-        """Let the thread end after what was submitted; returns it, to be joined."""
+        """End the thread after all submitted functions; returns it, to be joined."""
         with self._lock:
             thread, self._thread = self._thread, None
             if thread is not None:
@@ -76,5 +76,5 @@ class SerialExecutor:
         while (func := queue.get()) is not None:
             try:
                 func()
-            except BaseException:  # the next ones are waited for
+            except BaseException:  # the next functions must still be called
                 _logger.exception("a callback failed")

@@ -1,13 +1,13 @@
-"""TLS 1.3 between the parts of a run, each of which proves that it has the run's key.
+"""TLS 1.3 between the parts of a run; each part proves that it has the run's key.
 
-The run's key gives the private key of a certificate authority that exists for this run alone. Each
-process derives it and issues itself a certificate that lives as long as the process. Both sides
-demand a certificate of that authority, so a peer without the run's key completes no handshake.
-The rest (encryption, integrity, order, no replay) is TLS 1.3 as OpenSSL implements it: no session
-tickets, no early data, no older version, no other authority.
+The private key of a certificate authority, which exists only for this run, is derived from the
+run's key. Each process derives it and issues itself a certificate, which is used as long as the
+process lives. Both sides require a certificate of this authority, so a peer without the run's key
+cannot complete a handshake. The rest (encryption, integrity, order, no replay) is TLS 1.3 of
+OpenSSL, without session tickets, early data, older versions and other authorities.
 
-A server's certificate names its role and ports. Traffic that is diverted to another part of the
-run, or back to its sender, is refused by the client.
+A server's certificate contains its role and ports. A client therefore refuses a connection that is
+diverted to another part of the run, or back to itself.
 """
 
 import os
@@ -23,27 +23,27 @@ HANDSHAKE_BYTE = b"\x16"
 
 
 def server_name(role: str, port: int) -> str:
-    """What the certificate of a master or slave calls it, at the port that clients dial."""
+    """The name of a master or slave in its certificate, for a port to which clients connect."""
     return f"{role}-{port}.ding.invalid"
 
 
 @lru_cache(maxsize=8)
 def client_context(key: str) -> ssl.SSLContext:
-    """What this process dials the parts of a run with; the same each time."""
+    """The cached TLS context with which this process connects to parts of a run."""
     return _context(key, ssl.PROTOCOL_TLS_CLIENT, ())
 
 
 def server_context(key: str, role: str, ports: Iterable[int]) -> ssl.SSLContext:
-    """What one master or slave accepts connections with, at the ports that clients dial."""
+    """The TLS context with which a master or slave accepts connections at these ports."""
     names = [server_name(role, port) for port in ports]
     context = _context(key, ssl.PROTOCOL_TLS_SERVER, names)
     context.verify_mode = ssl.CERT_REQUIRED
-    context.num_tickets = 0  # nothing is resumed; a client would also take one for an early answer
+    context.num_tickets = 0  # no resumption; clients would mistake a ticket for an early answer
     return context
 
 
 def _context(key: str, protocol: int, names: list[str] | tuple[()]) -> ssl.SSLContext:
-    from ._certificates import Authority  # slow to import, and many processes need none
+    from ._certificates import Authority  # slow to import, and many processes do not need it
 
     authority = Authority(key)
     context = ssl.SSLContext(protocol)
@@ -57,15 +57,15 @@ def _context(key: str, protocol: int, names: list[str] | tuple[()]) -> ssl.SSLCo
 
 
 def load_from_memory(context: ssl.SSLContext, certificate: bytes, secret: bytes) -> None:
-    """Load a certificate and its private key, which `ssl` reads from files only: from pipes, so
-    that no secret reaches a disk."""
+    """Load a certificate and its private key through pipes: `ssl` only reads files, and the secret
+    must not be written to a disk."""
     ends = []
     try:
         for content in (certificate, secret):
             reader, writer = os.pipe()
             ends.append(reader)
             with os.fdopen(writer, "wb") as file:
-                file.write(content)  # much less than a pipe holds
+                file.write(content)  # much smaller than a pipe's buffer
         context.load_cert_chain(*(f"/dev/fd/{end}" for end in ends))
     finally:
         for end in ends:
@@ -75,7 +75,7 @@ def load_from_memory(context: ssl.SSLContext, certificate: bytes, secret: bytes)
 def is_strangers(error: OSError) -> bool:
     """Whether a handshake failed because the peer has no certificate of the run, or no TLS 1.3.
 
-    A connection that just ends, takes too long or was damaged may be one of the run.
+    False for a connection that ended, timed out or was damaged: its peer may be part of the run.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         return True
@@ -84,7 +84,7 @@ def is_strangers(error: OSError) -> bool:
 
 
 def cause_of(error: OSError) -> str:
-    """A description of why a handshake failed."""
+    """The reason why a handshake failed."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate: {error.verify_message}"
     return str(getattr(error, "reason", None) or error).replace("_", " ").lower()
@@ -96,7 +96,7 @@ class _Bounded(socket.socket):
     _left = 0
 
     def allow(self, size: int) -> None:
-        """Bound the bytes that may come until the timeout is set again, now and each time."""
+        """Limit the bytes received after this call, and after each later `settimeout`."""
         self._allowance = self._left = size
 
     def settimeout(self, value: float | None) -> None:
@@ -114,7 +114,7 @@ class _Bounded(socket.socket):
         return size
 
     def _limit(self) -> None:
-        """Allow the next call only the time that is left."""
+        """Limit the next call to the remaining time."""
         if self._deadline is not None:
             left = self._deadline - time.monotonic()
             if left <= 0:
@@ -123,15 +123,15 @@ class _Bounded(socket.socket):
 
 
 class DeadlineSocket(_Bounded):
-    """A connected socket whose timeout is for all that is received until it is set again.
+    """A connected socket whose timeout applies to all receiving until it is set again.
 
-    The timeout of a plain socket begins again with every byte. Receiving more than `allow` has
-    allowed since then is an `OSError`.
+    The timeout of a plain socket restarts with every byte. Receiving more bytes than `allow`
+    permits raises an `OSError`.
     """
 
     @classmethod
     def of(cls, plain: socket.socket) -> "DeadlineSocket":
-        """Take over a socket, with its timeout; the one that is given is closed."""
+        """Convert a socket, and keep its timeout; the given socket object is detached."""
         timeout = plain.gettimeout()
         taken = cls(plain.family, plain.type, plain.proto, fileno=plain.detach())
         taken.settimeout(timeout)
@@ -139,9 +139,10 @@ class DeadlineSocket(_Bounded):
 
 
 class DeadlineTlsSocket(_Bounded, ssl.SSLSocket):
-    """The same with TLS; made by `ssl.SSLContext.wrap_socket`. `allow` counts what was encrypted.
+    """A `DeadlineSocket` with TLS, created by `ssl.SSLContext.wrap_socket`.
 
-    Sending has the same bounds: `ssl.SSLSocket` sends record by record, each with its own timeout.
+    `allow` counts decrypted bytes. The timeout also applies to all sending: `ssl.SSLSocket` sends
+    record by record, each with a separate timeout.
     """
 
     def send(self, *args: Any, **kwargs: Any) -> int:
@@ -149,9 +150,9 @@ class DeadlineTlsSocket(_Bounded, ssl.SSLSocket):
         return super().send(*args, **kwargs)
 
     def shutdown(self, how: int) -> None:
-        """End the connection below TLS.
+        """Shut down the connection below TLS.
 
-        `ssl.SSLSocket.shutdown` also forgets the encryption: what another thread sends afterwards
-        would leave as plain text.
+        `ssl.SSLSocket.shutdown` also drops the encryption: data that another thread sends
+        afterwards would be sent as plain text.
         """
         socket.socket.shutdown(self, how)

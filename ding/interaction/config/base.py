@@ -1,4 +1,4 @@
-"""Hosts, ports, spans in seconds, and the limits that a server sets for its clients."""
+"""Hosts, ports, time spans in seconds, and limits of servers."""
 
 from ding.utils import durations
 
@@ -8,22 +8,22 @@ DEFAULT_CHANNEL = 0
 
 DEFAULT_REQUEST_RETRIES = 5
 DEFAULT_REQUEST_RETRY_WAITING = durations.REQUEST_RETRY
-#: How long a peer may take for one answer.
+#: Time limit for a peer's answer.
 DEFAULT_REQUEST_TIMEOUT = durations.REQUEST_TIMEOUT
 
-# Limits of every server, of runs and of their pages. Those on time are in `ding.utils.durations`:
-# ``HEAD_TIMEOUT`` (also of a TLS handshake), ``BODY_TIMEOUT`` and ``IDLE_TIMEOUT``.
-#: Open connections, at most half of the descriptors that the process may have.
+# Limits of all servers, of runs and of boards. Time limits are in `ding.utils.durations`:
+# ``HEAD_TIMEOUT`` (also for a TLS handshake), ``BODY_TIMEOUT`` and ``IDLE_TIMEOUT``.
+#: Maximum number of open connections; at most half of the process's descriptors.
 MAX_CONNECTIONS = 8192
-#: Those of them whose clients are not known (yet), and how many remain in a shortage.
+#: Maximum number of connections of unauthenticated clients, and its minimum in a shortage.
 MAX_STRANGERS = 128
 MIN_STRANGERS = 4
-#: A request's head, in bytes and lines.
+#: Maximum size of a request's head, in bytes and lines.
 MAX_HEAD = 64 * 1024
 MAX_HEAD_LINES = 100
-#: Bytes of a request's body; larger ones are refused before they are read.
+#: Maximum size of a request's body in bytes; larger bodies are refused before they are read.
 DEFAULT_MAX_BODY = 16 * 1024 * 1024
-#: The same for messages that are neither task nor answer.
+#: The same limit for messages that are neither tasks nor answers.
 SMALL_BODY = 64 * 1024
 
 DEFAULT_SLAVE_PORT = 7236

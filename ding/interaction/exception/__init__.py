@@ -1,4 +1,4 @@
-"""Error codes, and the exceptions that error answers are raised as."""
+"""Error codes, and the exceptions that are raised for error answers."""
 
 from .base import *  # noqa: F403
 from .master import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""What every error answer of a peer is raised as."""
+"""Base class of the exceptions that are raised for error answers of peers."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -12,10 +12,10 @@ _Base = TypeVar("_Base", bound="ResponseException")
 
 
 class ResponseException(Exception):
-    """A peer's answer says that a request failed: its HTTP status, and what its body says.
+    """An error answer of a peer, with its HTTP status and the fields of its body.
 
-    An answer that is not of the usual shape (from a proxy in between, say) has the code
-    `CommonErrorCode.COMMON_FAILURE` and its HTTP status as message.
+    For an answer of another format (such as one of a proxy), the code is
+    `CommonErrorCode.COMMON_FAILURE` and the message is the HTTP status.
     """
 
     by_code: ClassVar[dict[int, Any]]
@@ -34,12 +34,12 @@ class ResponseException(Exception):
 
     @classmethod
     def of_code(cls: type[_Base], error_code: IntEnum | int | None) -> type[_Base]:
-        """The class of a peer's code; this one for codes that the peer does not have."""
+        """The exception class of a code; this class for unknown codes."""
         return cls.by_code.get(error_code, cls)  # type: ignore[arg-type]
 
     @classmethod
     def of_error(cls: type[_Base], error: HTTPError) -> _Base:
-        """The exception that says what a peer's error answer means."""
+        """The exception for a peer's error answer."""
         try:
             code = get_values_from_response(error.response)[2]
         except ValueError:
@@ -48,7 +48,7 @@ class ResponseException(Exception):
 
 
 def exception_of(base: type[_Base], code: IntEnum) -> type[_Base]:
-    """The exception of a peer's code; it is named after both, and found by it."""
+    """Create the exception class of a code and add it to ``base.by_code``."""
     name = base.__name__.removesuffix("ResponseException") + code.name.title().replace("_", "")
     meaning = f"The answer has the code {code.name} ({code.value})."
     made = type(name, (base,), {"__doc__": meaning, "__module__": base.__module__})

@@ -1,4 +1,4 @@
-"""The side that gives tasks."""
+"""Masters, which send tasks to slaves."""
 
 from .connection import SlaveConnection, SlaveConnectionProxy
 from .master import Master

@@ -1,4 +1,4 @@
-"""Types of the callbacks of a task's start."""
+"""Types of the callbacks for the start of a task."""
 
 from collections.abc import Callable
 from uuid import UUID
@@ -7,5 +7,5 @@ from uuid import UUID
 _BEFORE_HOOK_TYPE = Callable[[UUID], object]
 #: Called with the task's id.
 _AFTER_HOOK_TYPE = Callable[[UUID], object]
-#: Called with the task's id and what went wrong.
+#: Called with the task's id and the error.
 _ERROR_HOOK_TYPE = Callable[[UUID, Exception], object]

@@ -1,4 +1,4 @@
-"""A master's side of the connection to a slave."""
+"""A master's connection to a slave."""
 
 import logging
 import threading
@@ -33,28 +33,29 @@ _logger = logging.getLogger(__name__)
 
 
 class SlaveConnection(ControllableContext):
-    """Connects to one slave and gives it tasks.
+    """Connects to one slave and sends it tasks.
 
     Args:
         host: The slave's host.
-        port: Its port, 7236 if not given.
-        https: Whether it has a certificate of an authority of the Web.
-        channel: Number that both sides have to agree on.
-        my_address: Where the slave sends its answers.
-        token: What the two know each other by; a new one if not given.
-        request_retries: How often a request is tried again.
-        request_retry_waiting: Seconds between the tries.
-        key: The run's key, which the slave has to have, too; then ``https`` has no meaning.
-        request_timeout: Seconds that the slave may take for an answer.
+        port: The slave's port, by default 7236.
+        https: Whether the slave has a certificate of a public authority.
+        channel: Channel number, which must be equal on both sides.
+        my_address: Address to which the slave sends its answers.
+        token: Token that authenticates both sides; by default a new one.
+        request_retries: Number of retries of a request.
+        request_retry_waiting: Seconds between tries.
+        key: The run's key, which the slave must have as well; ``https`` is then ignored.
+        request_timeout: Time limit for an answer of the slave in seconds.
         name: The master's name for the slave.
-        on_open: Called before it is connected; what it raises keeps it from being so.
-        on_end: Called when it was disconnected or lost.
+        on_open: Called before the slave is connected; if it raises, the slave is not connected.
+        on_end: Called after the slave was disconnected or lost.
 
     Attributes:
-        name: What messages call the slave.
-        known_as: As the argument ``name``.
-        tolerance: Seconds of silence after which it is lost; ``None``: as its master has it.
-        asked_span: Seconds between its heartbeats, if its master has asked for few; else 0.
+        name: Name of the slave in messages.
+        known_as: The argument ``name``, by default `name`.
+        tolerance: Seconds without a sign of life until the slave is lost; ``None`` for the master's
+            default.
+        asked_span: Seconds between heartbeats that the master has requested; 0 if it has not.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class SlaveConnection(ControllableContext):
         )
         self._my_address = my_address or f"{LOCAL_HOST}:{DEFAULT_MASTER_PORT}"
         self._lock = threading.Lock()
-        self._engine: HttpEngine | None = None  # from the begin of connecting to the end
+        self._engine: HttpEngine | None = None  # set from the start of `connect` until the end
         self._is_connected = False
         self._tasks: dict[UUID, Task] = {}
         self._callbacks = SerialExecutor(f"callbacks-{self.name}")
@@ -108,25 +109,25 @@ class SlaveConnection(ControllableContext):
 
     @property
     def is_open(self) -> bool:
-        """Whether the slave's requests are to be heard: it is connected, or about to be."""
+        """Whether requests of the slave are accepted: it is connected or connecting."""
         return self._engine is not None
 
     def connect(self) -> None:
-        """Ask the slave to work for this master.
+        """Connect the slave to this master.
 
         Raises:
-            SlaveResponseException: It does not want to.
-            NotAuthenticError: It has no certificate of the run.
-            requests.RequestException: It cannot be reached.
-            InteractionError: It is connected already.
-            NameTakenError: Its name was given to another one meanwhile.
+            SlaveResponseException: The slave refuses.
+            NotAuthenticError: The slave has no certificate of the run.
+            requests.RequestException: The slave cannot be reached.
+            InteractionError: The slave is connected or connecting.
+            NameTakenError: Another connection has got its name in the meantime.
         """
         self._on_open(self)
         with self._lock:
             if self._engine is not None:
                 raise InteractionError(f"slave {self.name} is connected already, or about to be")
             self.last_seen = time.monotonic()
-            # A closed one tries nothing again.
+            # A new engine: a closed one does not retry requests.
             engine = self._engine = self._new_engine()
         try:
             engine.request("POST", "connect", ConnectMessage(self._my_address).body())
@@ -134,22 +135,22 @@ class SlaveConnection(ControllableContext):
             self.lose("it could not be connected")
             raise
         with self._lock:
-            # It may have been given up while the slave answered.
+            # The connection may have been lost while the slave answered.
             if self._engine is engine:
                 self._is_connected, self.last_seen = True, time.monotonic()
 
     def disconnect(self) -> None:
-        """Release the slave, even if it does not answer; its open tasks fail.
+        """Disconnect the slave, even if it does not answer; its open tasks fail.
 
         Raises:
-            SlaveSlaveDisconnectionRefused: The slave wants to stay, and stays.
+            SlaveSlaveDisconnectionRefused: The slave refuses, and stays connected.
         """
         self._disconnect()
 
     start, close = connect, disconnect
 
     def new_task(self, data: Mapping[str, object] | None = None) -> Task:
-        """A task for this slave, to be started."""
+        """Create a task for this slave, to be started."""
         engine = self._engine
         if engine is None or not self.is_connected:
             raise InteractionError(f"slave {self.name} is not connected; connect it first")
@@ -165,7 +166,7 @@ class SlaveConnection(ControllableContext):
         task = Task(
             engine,
             {} if data is None else data,
-            # Not the task itself: in a cycle, its data would stay until the next collection.
+            # Not the task itself: a reference cycle would keep its data until garbage collection.
             before_task_start=lambda _: open_task(),
             after_task_start=lambda _: self._note_sign(),
             error_task_start=lambda task_id, _: self._tasks.pop(task_id, None),
@@ -175,13 +176,13 @@ class SlaveConnection(ControllableContext):
         return task
 
     def _note_sign(self) -> None:
-        """The slave has given a sign of life."""
+        """Record a sign of life of the slave."""
         self.last_seen = time.monotonic()
 
     # What the master calls
 
     def end_task(self, kind: TaskResultType, answer: AnswerMessage) -> bool:
-        """Note the slave's answer; whether it was waited for."""
+        """Record the slave's answer; returns whether the task was open."""
         with self._lock:
             task = self._tasks.pop(answer.id, None)
         if task is None:
@@ -192,14 +193,14 @@ class SlaveConnection(ControllableContext):
         return True
 
     def disconnect_now(self) -> None:
-        """Disconnect whatever the slave says, within about a second."""
+        """Disconnect within about a second, even if the slave refuses."""
         try:
             self._disconnect(timeout=durations.LAST_REQUEST)
         except ResponseException as err:
             self.lose(f"the master shuts down; the slave said: {err}")
 
     def end_callbacks(self) -> threading.Thread | None:
-        """Let the thread of callbacks end after those under way; returns it, to be joined."""
+        """End the thread of callbacks after the submitted ones; returns it, to be joined."""
         return self._callbacks.close()
 
     def _disconnect(self, timeout: float | None = None) -> None:
@@ -217,7 +218,7 @@ class SlaveConnection(ControllableContext):
         self.lose("the master has disconnected the slave")
 
     def lose(self, cause: str) -> bool:
-        """Give the slave up without asking it; whether it was connected."""
+        """Mark the slave as lost, without a request; returns whether it was connected."""
         with self._lock:
             was_connected, self._is_connected = self._is_connected, False
             engine, self._engine = self._engine, None
@@ -236,11 +237,11 @@ class SlaveConnectionProxy(ControllableContext):
     """A connection that reports connecting and disconnecting.
 
     Args:
-        after_connect: Called without arguments when it is connected.
-        after_disconnect: Called without arguments when it is disconnected.
+        after_connect: Called without arguments after connecting.
+        after_disconnect: Called without arguments after disconnecting.
 
     Attributes:
-        connection: As the argument.
+        connection: The connection.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A master connects to slaves, gives them tasks and hears how they ended."""
+"""A master connects to slaves, sends them tasks and receives the results."""
 
 import hashlib
 import logging
@@ -30,24 +30,24 @@ _logger = logging.getLogger(__name__)
 
 
 class Master(HttpService):
-    """Holds connections to slaves by name.
+    """Manages connections to slaves by name.
 
     Args:
-        host: Address to listen on, the loopback address if not given.
-        port: 7235 if not given, 0 for any free one.
-        heartbeat_tolerance: Seconds of silence after which a slave is lost, 17 if not given. With a
-            key and many slaves it takes longer: they send fewer signs of life.
-        heartbeat_check_span: Least seconds between two looks at the slaves, 1 if not given.
-        request_retries: How often a request to a slave is tried again.
-        request_retry_waiting: Seconds between the tries.
-        channel: Number that both sides have to agree on.
-        my_address: Where slaves reach this master, if not at host and port.
-        key: The run's key. If given, slaves without a certificate of the run get no tasks.
-        request_timeout: Seconds that a slave may take for an answer.
-        max_body: Greatest size of a request's body in bytes.
-        on_death: Called with the cause when the server cannot go on; logs it if not given.
-        on_warning: Called with each problem, and once per host that tried without the run's key;
-            logs it if not given.
+        host: Address to listen on, by default the loopback address.
+        port: Port to listen on, by default 7235; 0 for a free port.
+        heartbeat_tolerance: Seconds without a sign of life until a slave is lost, by default 17.
+            With a key and many slaves it is longer, because they send fewer heartbeats.
+        heartbeat_check_span: Minimum seconds between checks of the slaves, by default 1.
+        request_retries: Number of retries of a request to a slave.
+        request_retry_waiting: Seconds between tries.
+        channel: Channel number, which must be equal on both sides.
+        my_address: Address at which slaves reach this master, by default host and port.
+        key: The run's key. If given, slaves need a certificate of the run.
+        request_timeout: Time limit for an answer of a slave in seconds.
+        max_body: Maximum size of a request's body in bytes.
+        on_death: Called with the cause if the server fails; by default the cause is logged.
+        on_warning: Called with each problem, and once per host that connects without the run's key;
+            by default the problems are logged.
     """
 
     _role = "master"
@@ -81,13 +81,13 @@ class Master(HttpService):
         self._lock = threading.Lock()
         self._slaves: dict[str, SlaveConnectionProxy] = {}
         self._by_token: dict[bytes, SlaveConnection] = {}
-        self._ending: list[threading.Thread] = []  # of slaves that were forgotten
+        self._ending: list[threading.Thread] = []  # threads of callbacks of removed slaves
         self._watch: threading.Thread | None = None
         self._watch_ends = threading.Event()
 
     @property
     def my_address(self) -> str:
-        """Where slaves reach this master."""
+        """The address at which slaves reach this master."""
         return self._given_address or with_scheme(super().my_address)
 
     def _ports(self) -> set[int]:
@@ -96,15 +96,15 @@ class Master(HttpService):
     def new_connection(
         self, name: str, host: str, port: int | None = None, https: bool = False
     ) -> SlaveConnectionProxy:
-        """A connection to a slave, to be connected.
+        """Create a connection to a slave; call its ``connect`` next.
 
         Args:
-            name: Its key, ``master[name]``, until it is disconnected or lost.
-            port: The slave's port, 7236 if not given.
+            name: Name of the connection, ``master[name]``, until the slave is disconnected or lost.
+            port: The slave's port, by default 7236.
 
         Raises:
-            NameTakenError: There is one of that name; also a `KeyError`.
-            InteractionError: The master has to be started first, to know its port.
+            NameTakenError: Another connection has this name; also a `KeyError`.
+            InteractionError: The master must be started first, to know its port.
         """
         connection = SlaveConnection(
             host,
@@ -131,16 +131,16 @@ class Master(HttpService):
         return self._slaves[name]
 
     def __delitem__(self, name: str) -> None:
-        """Disconnect a slave, and forget it."""
+        """Disconnect a slave, and remove its connection."""
         self.__getitem__(name).disconnect()
 
     def __contains__(self, name: str) -> bool:
         return name in self._slaves
 
     def lose(self, name: str, cause: str) -> bool:
-        """Give a slave up without asking it; whether it was connected.
+        """Mark a slave as lost, without a request; returns whether it was connected.
 
-        Its open task fails, and its name is free.
+        Its open tasks fail, and its name becomes available.
         """
         proxy = self._slaves.get(name)
         if proxy is None:
@@ -150,12 +150,12 @@ class Master(HttpService):
         return was_connected
 
     def tolerate(self, name: str, seconds: float) -> None:
-        """Let a slave be silent for longer than others, or for less."""
-        if (proxy := self._slaves.get(name)) is not None:  # it may have gone meanwhile
+        """Set the heartbeat tolerance of one slave."""
+        if (proxy := self._slaves.get(name)) is not None:  # it may have been removed
             proxy.connection.tolerance = seconds
 
     def _lost_connection(self, name: str, cause: str) -> None:
-        """Called when a slave was lost, after its open task has failed; for subclasses."""
+        """Hook for subclasses: called when a slave was lost, after its open tasks have failed."""
 
     def _register(self, name: str, proxy: SlaveConnectionProxy) -> None:
         with self._lock:
@@ -187,7 +187,7 @@ class Master(HttpService):
     def _check_slave(self, request: Request) -> SlaveConnection:
         token = self._peer_token(request)
         connection = self._by_token.get(_digest(token))
-        # Open, not connected: the first heartbeat may overtake the slave's answer to connecting.
+        # Not `is_connected`: the first heartbeat may arrive before the slave's answer to `connect`.
         if connection is None or not (connection.is_open and same_secret(token, connection.token)):
             raise refusal(Code.SLAVE_TOKEN_INVALID, "no slave has this token", HTTPStatus.FORBIDDEN)
         connection.last_seen = time.monotonic()
@@ -200,8 +200,8 @@ class Master(HttpService):
 
     @property
     def _crowd_span(self) -> float:
-        """Seconds between two signs of life of a slave, so that all do not send too many; foreign
-        slaves, which have no key, are not asked for it."""
+        """Seconds between heartbeats per slave, so that all slaves together do not send too many; 0
+        without a key, since foreign slaves do not support it."""
         return 0.0 if self._key is None else durations.HEARTBEAT_EACH * len(self._slaves)
 
     def _end_task(self, request: Request, kind: TaskResultType) -> str:
@@ -217,18 +217,18 @@ class Master(HttpService):
             return [proxy.connection for proxy in self._slaves.values()]
 
     def _on_start(self) -> None:
-        # Without it, the master would wait for slaves that are gone.
+        # Without this thread, the master would wait for lost slaves.
         self._watch_ends.clear()
         self._watch = ReportingThread(self._watch_slaves, "heartbeat-watch", self._on_death)
         self._watch.start()
 
     def _watch_slaves(self) -> None:
-        """Give up connected slaves that were silent for too long."""
-        # A slave that connects during a wait cannot be lost before `tolerance` is over.
+        """Mark connected slaves as lost after too long a time without a sign of life."""
+        # A slave that connects during a wait cannot be lost within `tolerance` seconds.
         due = time.monotonic() + min(self._check_span, self._tolerance)
         while not self._watch_ends.wait(max(0.0, due - time.monotonic())):
             now = time.monotonic()
-            # A process that was itself stopped heard from no slave: all get a fresh start.
+            # If this process was suspended, it received no heartbeats: restart all tolerances.
             stalled = now - due > max(0.5, self._tolerance / 2)
             earliest = now + self._tolerance
             for connection in filter(lambda one: one.is_connected, self._connections()):
@@ -236,7 +236,8 @@ class Master(HttpService):
                     connection.last_seen = now
                 silent = now - connection.last_seen
                 tolerance = connection.tolerance or self._tolerance
-                # Two signs may be lost, and others may have left since it was asked for few.
+                # Two heartbeats may be lost, and the requested span may be from a time with more
+                # slaves.
                 tolerance = max(tolerance, 3 * max(connection.asked_span, self._crowd_span))
                 if silent > tolerance:
                     cause = f"no sign of life for {silent:.1f} s, {tolerance:g} s are tolerated"
@@ -272,5 +273,5 @@ class Master(HttpService):
 
 
 def _digest(token: str) -> bytes:
-    """The key under which a token is stored; the look-up time reveals nothing about the token."""
+    """The dict key of a token: hashed, so that look-up times reveal nothing about the token."""
     return hashlib.sha256(token.encode(errors="backslashreplace")).digest()

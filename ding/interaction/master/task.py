@@ -1,4 +1,4 @@
-"""A task that a master gives to a slave."""
+"""A task that a master sends to a slave."""
 
 import logging
 import threading
@@ -26,9 +26,9 @@ class TaskResultType(IntEnum):
 
 @unique
 class TaskStatus(IntEnum):
-    """Where a task is: ``IDLE -> STARTING -> STARTED -> COMPLETED | FAILED``.
+    """Status of a task: ``IDLE -> STARTING -> STARTED -> COMPLETED | FAILED``.
 
-    A task that could not be given to the slave is ``START_FAILED``.
+    A task that the slave did not accept is ``START_FAILED``.
     """
 
     IDLE = 0x00
@@ -43,16 +43,17 @@ _ENDED = frozenset({TaskStatus.START_FAILED, TaskStatus.COMPLETED, TaskStatus.FA
 
 
 class Task:
-    """Starts on a slave, ends once, and calls its callbacks.
+    """A task on a slave, with callbacks for its end.
 
     Args:
-        http_engine: Client to the slave.
-        data: What the slave shall work on, JSON.
-        task_id: A new one if not given.
-        before_task_start: Called with the id before the slave is asked.
-        after_task_start: Called with the id when the slave has accepted.
-        error_task_start: Called with the id and the error when it has not.
-        submit: Has callbacks called; in the thread that ends the task if not given.
+        http_engine: Client for the slave.
+        data: Data of the task, JSON.
+        task_id: The id, by default a new one.
+        before_task_start: Called with the id before the task is sent.
+        after_task_start: Called with the id after the slave has accepted the task.
+        error_task_start: Called with the id and the error if the task could not be started.
+        submit: Calls a function that calls the callbacks; by default, the thread that ends the task
+            calls them.
     """
 
     def __init__(
@@ -90,26 +91,27 @@ class Task:
 
     @property
     def task(self) -> Mapping[str, Any]:
-        """What the slave works on."""
+        """The data of the task."""
         return self._data
 
     @property
     def result(self) -> Any:
-        """What the slave gave as result; ``None`` before it did."""
+        """The slave's result; ``None`` before the end."""
         return self._result
 
     @property
     def cause(self) -> str | None:
-        """Why it failed, in one line; ``None`` if it did not."""
+        """Cause of a failure, one line; ``None`` without a failure."""
         return self._cause
 
     def start(self) -> "Task":
-        """Give it to the slave.
+        """Send the task to the slave.
 
         Raises:
-            SlaveResponseException: The slave does not take it.
+            SlaveResponseException: The slave refuses the task.
             requests.RequestException: The slave cannot be reached.
-            InteractionError: It was started before, is not JSON, or the slave is not connected.
+            InteractionError: The task was started before, its data is not JSON, or the slave is not
+                connected.
         """
         if not self._move(TaskStatus.IDLE, TaskStatus.STARTING):
             raise InteractionError(f"task {self._id} was started before; make a new one")
@@ -123,19 +125,19 @@ class Task:
                 self._ended.set()
                 self._error_start(self._id, err)
                 raise
-            return self  # it ended during its start: see its status and cause
+            return self  # the task ended during its start: see its status and cause
         self._move(TaskStatus.STARTING, TaskStatus.STARTED)
         self._after_start(self._id)
         return self
 
     def join(self, timeout: float | None = None) -> "Task":
-        """Wait until it has ended and its callbacks were called; in a callback, do not wait.
+        """Wait until the task has ended and its callbacks were called; a callback does not wait.
 
         Args:
-            timeout: Seconds to wait at most; check `status` for whether it has ended.
+            timeout: Maximum seconds to wait; `status` shows whether the task has ended.
 
         Raises:
-            InteractionError: It was not started.
+            InteractionError: The task was not started.
         """
         if self._status is TaskStatus.IDLE:
             raise InteractionError(f"task {self._id} was not started, so it will not end")
@@ -144,15 +146,15 @@ class Task:
         return self
 
     def on_complete(self, callback: _CALLBACK_TYPE) -> "Task":
-        """Have ``callback(data, result)`` called when the slave has done it; at once if it has."""
+        """Call ``callback(data, result)`` when the task is completed; at once if it already is."""
         return self._on(TaskStatus.COMPLETED, callback)
 
     def on_fail(self, callback: _CALLBACK_TYPE) -> "Task":
-        """Have ``callback(data, result)`` called when it has failed; at once if it has."""
+        """Call ``callback(data, result)`` when the task has failed; at once if it already has."""
         return self._on(TaskStatus.FAILED, callback)
 
     def end(self, kind: TaskResultType, result: object, cause: str | None = None) -> None:
-        """Note how it ended, and call the callbacks; only the first end counts."""
+        """Record the end of the task, and call the callbacks; only the first call counts."""
         status = TaskStatus[kind.name]
         with self._lock:
             if self._status in _ENDED:

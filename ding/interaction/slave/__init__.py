@@ -1,4 +1,4 @@
-"""The side that works."""
+"""Slaves, which work on the tasks of a master."""
 
 from .action import ConnectionRefuse, DisconnectionRefuse, TaskFail, TaskRefuse
 from .slave import Slave

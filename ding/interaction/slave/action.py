@@ -1,4 +1,4 @@
-"""What a slave's hooks raise to refuse, and its work to fail."""
+"""Exceptions that hooks of a slave raise to refuse, and tasks raise to fail."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -15,29 +15,29 @@ class _Refusal(ResponsibleException):
 
 
 class ConnectionRefuse(_Refusal):
-    """Raise it in ``_before_connection``: this slave does not want that master."""
+    """Raise it in ``_before_connection`` to refuse a master."""
 
     _refused = SlaveErrorCode.SLAVE_CONNECTION_REFUSED, "the slave refuses to connect"
 
 
 class DisconnectionRefuse(_Refusal):
-    """Raise it in ``_before_disconnection``: this slave wants to stay connected."""
+    """Raise it in ``_before_disconnection`` to stay connected."""
 
     _refused = SlaveErrorCode.SLAVE_DISCONNECTION_REFUSED, "the slave refuses to disconnect"
 
 
 class TaskRefuse(_Refusal):
-    """Raise it in ``_before_task``: this slave does not take that task."""
+    """Raise it in ``_before_task`` to refuse a task."""
 
     _refused = SlaveErrorCode.TASK_REFUSED, "the slave refuses the task"
 
 
 class TaskFail(Exception):
-    """Raise it in ``_process_task``: the task failed, for a reason that is foreseen.
+    """Raise it in ``_process_task`` to fail the task for an expected reason.
 
     Args:
-        result: What the master gets as result, JSON.
-        message: Why it failed.
+        result: The result that is sent to the master, JSON.
+        message: The cause of the failure.
     """
 
     def __init__(

@@ -50,20 +50,20 @@ from .action import ConnectionRefuse, DisconnectionRefuse, TaskFail, TaskRefuse
 
 _logger = logging.getLogger(__name__)
 
-#: Characters of a traceback that the master is sent.
+#: Maximum number of characters of a traceback that is sent to the master.
 TRACEBACK_LIMIT = 4000
 
 
 class _MasterSession:
-    """A connection to the master: beats until it is closed or lost, and carries answers.
+    """A connection to the master: sends heartbeats until it is closed or lost, and answers.
 
     Args:
         address: The master's address.
-        token: What the two know each other by.
-        engine: Client to the master, which is lost if that cannot reach it.
-        span: Seconds from beat to beat; a master with many slaves asks for more.
-        all_count: Whether other messages, both ways, are signs of life to the master as well, so
-            that beats are sent only after ``span`` seconds without one.
+        token: Token that authenticates both sides.
+        engine: Client for the master; if it cannot reach the master, the master is lost.
+        span: Seconds between heartbeats; a master with many slaves requests a longer span.
+        all_count: Whether the master counts all messages, in both directions, as signs of life. If
+            so, heartbeats are only sent after ``span`` seconds without a message.
         on_lost: Called once, with the cause, when the master is lost.
     """
 
@@ -78,13 +78,13 @@ class _MasterSession:
     ) -> None:
         self.address, self.token = address, token
         self._engine, self._span, self._all_count = engine, span, all_count
-        self.asked_span = 0.0  # what a master with many slaves asks for
+        self.asked_span = 0.0  # the span that a master with many slaves requests
         self._on_lost = on_lost
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self.heard = time.monotonic()  # the master's last sign of life
-        self.last_sign = self.heard  # the last one of this side
-        self.was_late = False  # whether the master may not have waited to hear of it
+        self.last_sign = self.heard  # this side's last sign of life
+        self.was_late = False  # whether the master may have timed out before the answer
         self.thread = ReportingThread(
             self._beat, f"heartbeat-{address}", lambda cause: self._lose(InteractionError(cause))
         )
@@ -94,7 +94,7 @@ class _MasterSession:
         return self._closed.is_set()
 
     def close(self) -> bool:
-        """Stop beating; whether it was open. Does not wait."""
+        """Stop the heartbeats, without waiting; returns whether the session was open."""
         with self._lock:
             was_open = not self.closed
             self._closed.set()
@@ -102,15 +102,15 @@ class _MasterSession:
         return was_open
 
     def answer(self, kind: str, message: AnswerMessage, *, last: bool = False) -> None:
-        """Send the master how a task ended; if it cannot be reached, it is lost.
+        """Report the end of a task to the master; if it cannot be reached, it is lost.
 
         Args:
             kind: ``complete`` or ``fail``.
-            last: Try once only: there is no time for more.
+            last: Whether to send the answer only once, with a short timeout.
 
         Raises:
-            NotJsonError: The result cannot be written as JSON.
-            MasterResponseException: It is larger than the master takes.
+            NotJsonError: The result cannot be converted to JSON.
+            MasterResponseException: The answer is larger than the master accepts.
         """
         hasty: dict[str, Any] = dict(retries=0, timeout=durations.LAST_REQUEST) if last else {}
         try:
@@ -121,13 +121,13 @@ class _MasterSession:
         except (MasterTaskDataInvalid, MasterSystemShuttingDown) as err:
             _logger.info("the answer to task %s is not taken: %s", message.id, err)
         except Exception as err:
-            # That is no loss of the master: the caller answers with less.
+            # The master is not lost: the caller sends a smaller answer.
             if getattr(err, "status_code", None) == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
                 raise
             self._lose(err)
 
     def _beat(self) -> None:
-        # Not at once: there are masters that know a slave only after it has answered to them.
+        # Not at once: some masters accept heartbeats only after the slave's answer to `connect`.
         due, span = time.monotonic() + self._span, self._span
         while not self._closed.wait(max(0.0, due - time.monotonic())):
             if self._all_count and self.last_sign + span > time.monotonic():
@@ -142,7 +142,7 @@ class _MasterSession:
                     self.asked_span = _asked_span(response)
                     span = max(self._span, self.asked_span)
             except MasterSystemShuttingDown:
-                continue  # it is about to disconnect; if it does not, the next beats will fail
+                continue  # the master will disconnect; if it does not, the next heartbeats fail
             except Exception as err:
                 self._lose(err)
 
@@ -152,7 +152,7 @@ class _MasterSession:
 
 
 def _asked_span(response: requests.Response) -> float:
-    """Seconds between heartbeats that a master with many slaves asks for, 0 from others."""
+    """Seconds between heartbeats that a master with many slaves requests; 0 for other masters."""
     data = get_values_from_response(response)[4]
     span = data.get("heartbeat_span") if isinstance(data, Mapping) else None
     return min(float(span), durations.IDLE_TIMEOUT / 2) if isinstance(span, int | float) else 0.0
@@ -160,29 +160,28 @@ def _asked_span(response: requests.Response) -> float:
 
 @dataclass
 class _Assignment:
-    """A task that was accepted."""
+    """An accepted task."""
 
     message: TaskMessage
     session: _MasterSession
-    answered: bool = False  # or about to be: by the thread that works on it, or by the end
+    answered: bool = False  # whether a thread (the worker, or the shutdown) reports its end
 
 
 class Slave(HttpService):
-    """Waits for a master to connect, and works on its tasks; subclasses do the work.
+    """Waits for a master to connect, and works on its tasks; subclasses implement the work.
 
     Args:
-        host: Address to listen on, the loopback address if not given.
-        port: 7236 if not given, 0 for any free one.
-        heartbeat_span: Seconds between signs of life to the master, 3 if not given. With a key,
-            tasks and answers are such signs as well.
-        request_retries: How often a request to the master is tried again before the master counts
-            as lost.
-        request_retry_waiting: Seconds between the tries.
-        channel: Number that both sides have to agree on.
+        host: Address to listen on, by default the loopback address.
+        port: Port to listen on, by default 7236; 0 for a free port.
+        heartbeat_span: Seconds between heartbeats to the master, by default 3. With a key, tasks
+            and answers count as heartbeats as well.
+        request_retries: Number of retries of a request to the master, before it counts as lost.
+        request_retry_waiting: Seconds between tries.
+        channel: Channel number, which must be equal on both sides.
         key: The run's key. If given, masters without a certificate of the run are refused.
-        request_timeout: Seconds that the master may take for an answer.
-        max_body: Greatest size of a request's body in bytes.
-        on_death: Called with the cause when the server cannot go on; logs it if not given.
+        request_timeout: Time limit for an answer of the master in seconds.
+        max_body: Maximum size of a request's body in bytes.
+        on_death: Called with the cause if the server fails; by default the cause is logged.
     """
 
     _role = "slave"
@@ -207,42 +206,42 @@ class Slave(HttpService):
         super().__init__(host, port, *trying, channel, key, request_timeout, max_body, on_death)
         span = DEFAULT_HEARTBEAT_SPAN if heartbeat_span is None else heartbeat_span
         self._span = max(span, MIN_HEARTBEAT_SPAN)
-        self._requests = threading.Lock()  # connecting, disconnecting and new tasks go one by one
-        self._changed = threading.Condition()  # guards what follows
+        self._requests = threading.Lock()  # serialises `connect`, `disconnect` and `task/new`
+        self._changed = threading.Condition()  # guards the attributes below
         self._session: _MasterSession | None = None
         self._task: _Assignment | None = None
         self._last_task: UUID | None = None
         self._worker: threading.Thread | None = None
 
     def in_touch(self, tolerance: float) -> bool:
-        """Whether there is a master that was heard in the last ``tolerance`` seconds, or in twice
-        the time that it asks for between heartbeats."""
+        """Whether the master gave a sign of life in the last ``tolerance`` seconds, or in twice the
+        span between heartbeats that it requests, if that is longer."""
         session = self._session
         if session is None or session.closed:
             return False
         return time.monotonic() - session.heard <= max(tolerance, 2 * session.asked_span)
 
-    # What subclasses may define
+    # Methods for subclasses
 
     @abstractmethod
     def _process_task(self, task: Mapping[str, Any]) -> Any:
-        """Do the work of a task; the result is JSON. Runs in a separate thread.
+        """Work on a task; the result must be JSON. Runs in a separate thread.
 
         Raises:
-            TaskFail: The task failed. Other exceptions fail it, too, and the master is notified.
+            TaskFail: The task failed. The master is notified of other exceptions as well.
         """
 
     def _before_task(self, task: Mapping[str, Any]) -> object:
-        """Called before a task is accepted; may raise `TaskRefuse`. Has to be quick."""
+        """Called before a task is accepted; may raise `TaskRefuse`. Must be fast."""
 
     def _before_connection(self, data: Mapping[str, Any]) -> object:
         """Called before a master is accepted; may raise `ConnectionRefuse`."""
 
     def _before_disconnection(self, data: Mapping[str, Any]) -> object:
-        """Called before a master leaves; may raise `DisconnectionRefuse`."""
+        """Called before a master is disconnected; may raise `DisconnectionRefuse`."""
 
     def _lost_connection(self, master_address: str, err: Exception) -> object:
-        """Called when the master does not answer or does not know this slave any more."""
+        """Called when the master does not answer, or no longer accepts this slave."""
 
     # Requests
 
@@ -272,21 +271,21 @@ class Slave(HttpService):
             old = self._session
             if old is not None and not old.closed:
                 if old.was_late and same_secret(token, old.token):
-                    return "connected"  # its master has not heard the answer, and asks again
+                    return "connected"  # the master has not received the answer, and retries
                 raise refusal(
                     Code.SLAVE_ALREADY_CONNECTED, f"the master at {old.address} is connected"
                 )
             _call(self._before_connection, message.data, ConnectionRefuse)
             address = split_http_address(message.address)
             engine = self._client(address, "master", token, get_master_exception_by_error)
-            # A foreign master may count beats alone; it has no key.
+            # A foreign master, which has no key, may only count heartbeats.
             all_count = self._key is not None
             session = _MasterSession(
                 message.address, token, engine, self._span, all_count, self._lost_master
             )
             session.was_late = time.monotonic() - began > durations.LAST_REQUEST
             with self._changed:
-                self._check_open()  # `_on_stop` may have looked for a session just before
+                self._check_open()  # `_on_stop` may have read the session just before
                 self._session = session
                 session.thread.start()
         return "connected"
@@ -306,7 +305,7 @@ class Slave(HttpService):
         with self._requests:
             running = self._task
             if message.id in (running.message.id if running else None, self._last_task):
-                return "the task was accepted before"  # its answer got lost, and it is asked again
+                return "the task was accepted before"  # the answer was lost, and the master retries
             if running is not None:
                 raise refusal(
                     Code.TASK_ALREADY_EXIST, f"task {running.message.id} is being worked on"
@@ -340,7 +339,7 @@ class Slave(HttpService):
         with self._changed:
             self._changed.notify_all()
             session, task = self._session, self._task
-        # The thread of the task may never come back, and the master waits for an answer.
+        # The task's thread may hang, and the master waits for an answer.
         if task is not None and not task.session.closed and self._claim(task):
             cause = "the slave was shut down while it worked on the task"
             answer = AnswerMessage(task.message.id, {"type": "SlaveShutDown"}, cause)
@@ -366,7 +365,7 @@ class Slave(HttpService):
             if not task.session.closed:
                 kind, answer = self._run(task.message)
             with self._changed:
-                # Before the master knows: it may send the next task as soon as it does.
+                # Before the answer: the master may send the next task as soon as it receives it.
                 self._task, self._last_task = None, task.message.id
             if answer is not None and self._claim(task):
                 try:
@@ -375,7 +374,7 @@ class Slave(HttpService):
                     task.session.answer("fail", _failure(task.message.id, err))
 
     def _claim(self, task: _Assignment) -> bool:
-        """Whether the caller has to report to the master how a task ended."""
+        """Claim the report of a task's end; returns whether the caller has to send it."""
         with self._changed:
             first, task.answered = not task.answered, True
         return first and not task.session.closed
@@ -385,13 +384,13 @@ class Slave(HttpService):
             return "complete", AnswerMessage(task.id, self._process_task(task.data))
         except TaskFail as err:
             return "fail", AnswerMessage(task.id, err.result, err.message)
-        except BaseException as err:  # the edge of the work: reported to the master
+        except BaseException as err:  # the edge of the task: the error is reported to the master
             _logger.exception("task %s failed", task.id)
             return "fail", _failure(task.id, err)
 
 
 def _failure(task_id: UUID, err: BaseException) -> AnswerMessage:
-    """The answer for an exception that was not foreseen."""
+    """The answer for an unexpected exception."""
     summary = "".join(traceback.format_exception(err))[-TRACEBACK_LIMIT:]
     kind, text = type(err).__name__, str(err)[:TRACEBACK_LIMIT]
     result = {"type": kind, "message": text, "traceback": summary}
@@ -403,7 +402,7 @@ def _call(
     data: Mapping[str, object],
     refuse: Callable[[Mapping[str, object]], ResponsibleException],
 ) -> None:
-    """Call a hook of the subclass; what it raises is a refusal."""
+    """Call a hook of the subclass; any exception becomes a refusal."""
     try:
         hook(data)
     except ResponsibleException:
