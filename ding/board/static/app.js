@@ -1,4 +1,4 @@
-// Which view is shown, and that it stays up to date.
+// Selects the view, and updates it regularly.
 
 import { h, setText } from "./dom.js";
 import { Gone } from "./data.js";

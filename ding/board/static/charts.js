@@ -1,9 +1,9 @@
-// Curves of every scalar of one or several runs, drawn with uPlot.
+// Curves of all scalars of one or several runs, drawn with uPlot.
 
 import { h, number, setText, svg } from "./dom.js";
 import { fetchMean, groupBy, smooth } from "./data.js";
 
-// Ten colours and four kinds of lines: twenty pairs that also differ in grey.
+// Ten colours and four line styles: twenty pairs that also differ in greyscale.
 export const COLOURS = ["#3b6ef5", "#e8710a", "#12a36d", "#c2438f", "#8559e0", "#0f9fb5", "#d43f3a", "#9a7d0a", "#5f6f81", "#7a4a21"];
 const DASHES = [[], [7, 4], [2, 3], [10, 3, 2, 3]];
 export const lineOf = (i) => ({ colour: COLOURS[i % COLOURS.length], dash: DASHES[i % DASHES.length] });
@@ -11,7 +11,7 @@ export const lineOf = (i) => ({ colour: COLOURS[i % COLOURS.length], dash: DASHE
 const HEIGHT = 250, AXIS_WIDTH = 62, AXIS_HEIGHT = 46, MOST_KEYS = 8, MOST_GOALS = 3;
 
 let library;
-// Fetched when the first curve is drawn, not with the list.
+// Loaded with the first curve, not with the list.
 function loadLibrary() {
   library ??= new Promise((resolve, reject) => {
     document.head.append(h("link", { rel: "stylesheet", href: "static/uplot.css" }));
@@ -61,7 +61,7 @@ const UNITS = [
   [/eps(ilon)?$/, "ε"], [/staleness/, "updates"], [/priority/, "priority"], [/use_/, "times used"],
   [/cpu_percent/, "% of a core"], [/_mb$/, "MB"], [/per_episode/, "per episode"], [/envstep|step_count/, "env steps"], [/episode_count/, "episodes"], [/sample_count/, "samples"], [/train_iter/, "updates"],
 ];
-const EDGE = { stroke: null, spanGaps: true, points: { show: false } }; // of a band
+const EDGE = { stroke: null, spanGaps: true, points: { show: false } }; // edge of a band
 const AXES = { step: "environment steps", iter: "updates" };
 
 export const titleOf = (tag) => {
@@ -76,7 +76,7 @@ const cardOf = (tag) => (tag.startsWith("usage/") ? tag.split("/", 2).join("/") 
 const partsOf = (run, card) => [...run.metrics.tags.keys()].filter((tag) => cardOf(tag) === card);
 
 export class Charts {
-  // runs: [{name, colour, group, metrics}], of which `metrics` are filled later.
+  // runs: [{name, colour, group, metrics}]; `metrics` are filled later.
   constructor(runs) {
     this.runs = runs;
     this.cards = new Map();
@@ -127,7 +127,7 @@ export class Charts {
     for (const card of this.cards.values()) card.drawn?.destroy();
   }
 
-  // What there are cards for: the figures of several workers are in one.
+  // The tags that have cards; figures of several workers share one card.
   tags() {
     return new Set(this.runs.flatMap((run) => [...run.metrics.tags.keys()].map(cardOf)));
   }
@@ -223,7 +223,7 @@ export class Charts {
     return AXES[this.axis.value] ?? `time (${scale.unit})`;
   }
 
-  // [{name, colour, dash, x, y, low, high, faint}] of a tag.
+  // The curves of a tag: [{name, colour, dash, x, y, low, high, faint}].
   async curves(tag, axis, scale) {
     const weight = Number(this.smoothing.value);
     const found = this.runs.flatMap((run) => partsOf(run, tag).map((part) => {
@@ -277,7 +277,7 @@ export class Charts {
   }
 }
 
-// A column of places that all curves share, and the columns of each curve; notes which these are.
+// A shared x column and the columns of each curve; sets the index of each curve's first column.
 function joined(uPlot, curves, isLog) {
   if (!curves.length) return [[]];
   let next = 1;
@@ -285,14 +285,14 @@ function joined(uPlot, curves, isLog) {
     const columns = curve.low ? [curve.y, curve.low, curve.high] : [curve.y];
     curve.column = next;
     next += columns.length;
-    // A logarithmic axis has no place for what is not positive.
+    // A logarithmic axis cannot show values that are not positive.
     return [curve.x, ...(isLog ? columns.map((values) => values.map((value) => (value > 0 ? value : null))) : columns)];
   }));
 }
 
 export const stopValue = (config) => Number(config?.["env.stop_value"] ?? NaN);
 
-// The mean returns at which the runs end; of many different ones, none.
+// The stop values of the runs; empty if there are many different ones.
 function goalsOf(runs) {
   const goals = [...new Set(runs.map((run) => stopValue(run.facts?.config)))].filter((goal) => Math.abs(goal) < 1e6);
   return goals.length <= MOST_GOALS ? goals : [];
@@ -317,13 +317,13 @@ function drawGoal(plot, goal, colour) {
   context.lineTo(left + width, y);
   context.stroke();
   context.fillStyle = colour;
-  context.textAlign = "left"; // where curves are still low
+  context.textAlign = "left"; // on the left, curves are usually far below the goal
   context.textBaseline = "bottom";
   context.fillText(`goal ${number(goal)}`, left + 4, y - 2);
   context.restore();
 }
 
-// The legend below a plot, with the last values, or those under the pointer.
+// The legend below a plot, with the last values or the values under the pointer.
 function showKeys(card, at) {
   const curves = card.curves.filter(({ faint }) => !faint);
   if (curves.length < 2 && !curves[0]?.low) return card.keys.replaceChildren();
@@ -333,7 +333,7 @@ function showKeys(card, at) {
   return card.keys.replaceChildren(...rows);
 }
 
-// The last value, or that up to an index: curves have values at different places.
+// The last value, or the last one up to an index: curves have values at different x positions.
 function valueAt(values, index) {
   for (let i = index ?? values.length - 1; i >= 0; i--) if (typeof values[i] === "number") return number(values[i]);
   return "";

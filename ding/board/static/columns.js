@@ -1,4 +1,4 @@
-// The columns of the list: facts of runs, and any key of their configs; which of them are shown is the user's choice.
+// The columns of the list, which users select: facts of runs, and any key of their configs.
 
 import { ago, badge, count, duration, h, number, sparkline } from "./dom.js";
 import { endOf } from "./filter.js";
@@ -13,8 +13,8 @@ const speed = (run) => {
   return run.envstep && seconds > 0 ? run.envstep / seconds : null;
 };
 
-const AGES = new Set(["time", "started", "ended"]); // change by themselves
-// key, title, the value to sort by, what a cell shows, whether more is first
+const AGES = new Set(["time", "started", "ended"]); // they change with time
+// key, title, value to sort by, content of a cell, whether larger values come first
 const FACTS = [
   ["name", "Run", (run) => run.folder],
   ["status", "Status", (run) => STATUSES.indexOf(run.status), (run) => badge(run.status)],
@@ -35,7 +35,7 @@ const FACTS = [
 
 const DEFAULT = ["name", "status", "seed", "curve", "return", "steps", "speed", "time", "started", "reason"];
 
-// What a value of a config sorts by: Python's text of a number, or of anything else.
+// The value by which a config value, given as Python source, is sorted: a number or a text.
 const plainValue = (text) => {
   if (text === undefined) return null;
   return text !== "" && Number.isFinite(Number(text)) ? Number(text) : text.replace(/^'(.*)'$/, "$1");
@@ -52,7 +52,7 @@ const configColumn = (key) => ({
 
 export const columnOf = (key) => FACTS.find((column) => column.key === key) ?? configColumn(key);
 
-// The columns that are shown; `chosen` is null for the usual ones.
+// The displayed columns; `keys` is null for the default ones.
 export class Columns {
   constructor(text, changed) {
     this.keys = text ? ["name", ...text.split(",").filter((key) => key && key !== "name")] : null;
@@ -87,7 +87,7 @@ export class Columns {
     this.offer();
   }
 
-  // Keys that differ between runs come first, as these are what one looks for.
+  // Keys that differ between runs come first, because users usually look for these.
   offer() {
     const wanted = this.search.value.toLowerCase();
     const values = new Map();
@@ -112,7 +112,7 @@ export class Columns {
   }
 }
 
-// The reason of the end takes the rest of the width: it stays last.
+// The reason of the end stays last, because it takes the rest of the width.
 function withColumn(keys, key) {
   return keys.at(-1) === "reason" ? [...keys.slice(0, -1), key, "reason"] : [...keys, key];
 }

@@ -1,9 +1,9 @@
-// What the server says, and a run's metrics as columns.
+// Requests to the server, and a run's metrics as columns.
 
 export class Gone extends Error {}
 
 const PATIENCE = 15000;
-// Of each curve that is sent to be averaged.
+// Maximum number of points of each curve that is sent to be averaged.
 const MEAN_POINTS = 1000;
 
 async function ask(path, parameters, more = {}) {
@@ -26,9 +26,9 @@ async function ask(path, parameters, more = {}) {
 const send = (path, parameters, body) =>
   ask(path, parameters, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 
-// The list is on its way while the rest of the page is loaded.
+// Request the list while the rest of the page is loaded.
 let early = location.hash.startsWith("#/runs/") ? null : ask("api/runs", {});
-early?.catch(() => {}); // the list reports it
+early?.catch(() => {}); // the list view reports the error
 
 const known = { version: "", rows: new Map() };
 
@@ -45,7 +45,7 @@ export async function fetchRuns() {
 export const fetchConfigs = async () => (await ask("api/configs", {})).json();
 
 export const fetchRun = async (id, more = {}) => (await ask("api/run", { id, ...more })).json();
-// The interquartile mean over seeds with its bootstrap interval: computed by the server, as for `ding plot`.
+// The interquartile mean over seeds with its bootstrap interval, computed by the server as in `ding plot`.
 export async function fetchMean(curves) {
   const thin = curves.map(({ x, y, converged }) => {
     const kept = x.map((_, i) => i).filter((i) => y[i] !== null && Number.isFinite(x[i]));
@@ -68,9 +68,9 @@ export async function fetchLog(id, path, offset) {
   };
 }
 
-// The same fact is often written twice, in `<group>_iter` by updates and in `<group>_step` by env
-// steps. It is one tag here, with a column of values for each kind of step that there is; where one
-// kind is missing, steps of the other are translated by rows that were written together.
+// Many scalars are written twice, in `<group>_iter` by updates and in `<group>_step` by env steps.
+// Here they are one tag, with a column of values for each kind of step. If one kind is missing, steps
+// of the other kind are converted with the help of rows that were written at the same time.
 export class Metrics {
   constructor(id) {
     this.id = id;
@@ -86,7 +86,7 @@ export class Metrics {
     this.version = 0;
   }
 
-  // Fetches what is new; whether there was anything.
+  // Fetches new rows; returns whether there were any.
   async update() {
     const before = this.version;
     for (;;) {
@@ -121,7 +121,7 @@ export class Metrics {
       const tag = base ? `${base}/${name.slice(slash + 1)}` : name;
       if (!this.tags.has(tag)) this.tags.set(tag, {});
       const columns = (this.tags.get(tag)[kind] ??= { x: [], time: [], y: [] });
-      // Workers of a parallel run write one file: rows may be out of order.
+      // Workers of a parallel run write to one file: rows may be out of order.
       if (columns.x.length && step < columns.x[columns.x.length - 1]) columns.unsorted = true;
       columns.x.push(step);
       columns.time.push(time);
@@ -166,7 +166,7 @@ function sortByStep(columns) {
   columns.unsorted = false;
 }
 
-// Exponential mean without the bias towards its start.
+// Exponential moving average with bias correction.
 export function smooth(values, weight) {
   if (!weight) return values;
   let mean = 0, total = 0;
@@ -190,7 +190,7 @@ export function spreadOf(values) {
   return [mean, Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length)];
 }
 
-// The value of a curve at a place, on the line between its neighbours.
+// The value of a curve at an x position, by linear interpolation.
 function at({ x, y }, place) {
   let low = 0, high = x.length - 1;
   if (place <= x[0]) return y[0];

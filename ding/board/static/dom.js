@@ -1,4 +1,4 @@
-// Elements and words. All text goes through text nodes: nothing from a file becomes markup.
+// Creates elements and formats values. All text becomes text nodes: no file content becomes markup.
 
 export function h(tag, attributes, ...children) {
   const element = document.createElement(tag);

@@ -1,11 +1,11 @@
-// Which runs are shown: `status:failed seed:3 lr>1e-4 -smoke`, words and conditions on facts of a run
-// and keys of its config.
+// Filters the runs by words and by conditions on facts of a run and keys of its config:
+// `status:failed seed:3 lr>1e-4 -smoke`.
 
 const SHORT = { lr: "learning_rate", env: "env_id" };
 
 export const endOf = (run) => [run.reason, run.problem].filter(Boolean).join("; ");
 
-// {holds(run, config), needsConfigs} of a filter's text.
+// Parses the text of a filter to {holds(run, config), needsConfigs}.
 export function filterOf(text) {
   const conditions = text.toLowerCase().split(/\s+/).filter(Boolean).map(condition);
   return {

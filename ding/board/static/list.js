@@ -1,4 +1,4 @@
-// The list of runs: filter, sort, group, pick some to compare.
+// The list of runs: filter, sort, group, select runs to compare.
 
 import { h, number, setText } from "./dom.js";
 import { Columns, STATUSES, cellOf, columnOf } from "./columns.js";
@@ -62,7 +62,7 @@ export class RunListView {
     this.show();
   }
 
-  // Configs are asked for when a filter needs them, and again when there are other runs.
+  // Configs are requested when a filter needs them, and again when the runs change.
   needConfigs() {
     const ids = this.runs.map((run) => run.id).join();
     if (this.configsOf === ids) return;
@@ -74,7 +74,7 @@ export class RunListView {
     }, () => { this.configsOf = undefined; });
   }
 
-  // The address keeps what is shown, so that it can be shared and gone back to.
+  // The URL contains the state of the view, so that it can be shared and restored.
   keepAddress() {
     const query = new URLSearchParams();
     for (const [name, value] of [["q", this.search.value], ["status", this.status.value],
@@ -106,7 +106,7 @@ export class RunListView {
       .sort((a, b) => {
         const [x, y] = [a, b].map((run) => value(run, this.configs?.[run.id]));
         const [noX, noY] = [x === null || x === undefined, y === null || y === undefined];
-        if (noX || noY) return noX - noY; // what is not known comes last
+        if (noX || noY) return noX - noY; // unknown values come last
         return sign * (typeof x === "string" || typeof y === "string" ? String(x).localeCompare(String(y), "en", { numeric: true }) : x - y);
       });
   }
@@ -204,7 +204,7 @@ export class RunListView {
   }
 
   groupRow(group, members, nth) {
-    // Not by the best: that of many seeds and evaluations is luck, too.
+    // Not by the best return: the maximum over many seeds and evaluations is biased.
     const last = members.map((run) => run.last_return).filter((value) => value !== null);
     const [mean, spread] = spreadOf(last);
     const closed = this.closedGroups.has(group);

@@ -54,14 +54,14 @@ export class RunView {
     } else {
       await this.content.update?.();
     }
-    // Looked at once more after its end, for the last rows.
+    // Update a run once more after its end, for the last rows.
     for (const run of asked) run.over = OVER.has(run.facts.summary.status) && (run.endSeen || !(run.endSeen = true));
   }
 
   begin() {
     const groups = [...new Set(this.runs.map((run) => run.group))];
     if (this.tab === "curves") {
-      // One colour for each config if means are shown, one for each run otherwise.
+      // One colour per config if means are shown, otherwise one per run.
       this.charts = new Charts(this.runs);
       this.content = this.charts;
       if (groups.length > 1 && groups.length < this.runs.length) {
@@ -133,7 +133,7 @@ export class RunView {
   }
 }
 
-// At the pace at which the best evaluation has come towards the goal; unknown before it has moved.
+// Estimate from the progress of the best return towards the goal; NaN without progress.
 function timeLeft({ curve, best_return: best }, goal, seconds) {
   const share = ((best ?? NaN) - (curve[0]?.[1] ?? NaN)) / (goal - (curve[0]?.[1] ?? NaN));
   return share > 0 && share <= 1 ? (seconds * (1 - share)) / share : NaN;
@@ -141,7 +141,7 @@ function timeLeft({ curve, best_return: best }, goal, seconds) {
 
 const NAMED = 3;
 
-// Runs that are compared are named by their seed and by what differs from others of the same name.
+// Names compared runs by their seed and by config values that differ among runs of the same name.
 function nameByDifference(runs) {
   if (runs.length < 2) return;
   for (const members of groupBy(runs, (run) => run.title).values()) {

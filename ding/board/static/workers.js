@@ -1,4 +1,4 @@
-// Workers of a parallel run: what they do, how fast, and who waits for whom.
+// Workers of a parallel run: their states, rates and waiting times.
 
 import { bytes, count, duration, h, number } from "./dom.js";
 
@@ -81,7 +81,7 @@ const rateOf = (worker) => {
   return rates.join(", ") || "–";
 };
 
-// CPU, memory and GPU of a worker's process.
+// CPU, memory and GPU usage of a worker's process.
 function usageOf({ cpu_percent: cpu, memory_mb: memory, gpu_memory_mb: gpu }) {
   const percent = (value) => (typeof value === "number" ? `${Math.round(value)} %` : "");
   const size = (value) => (typeof value === "number" ? bytes(1e6 * value) : "");
