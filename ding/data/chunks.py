@@ -153,7 +153,7 @@ def parse_chunk(name: str, content: Buffer) -> Samples:
         raise ChunkError(name, _line(error)) from error
     except pickle.UnpicklingError as error:
         raise ChunkError(name, f"not tensors alone: {_line(error)}") from error
-    except Exception as error:  # damaged bytes make the parser raise anything
+    except Exception as error:  # the parser raises various errors for damaged bytes
         cause = f"the file is damaged: {type(error).__name__}: {_line(error)}"
         raise ChunkError(name, cause) from error
 

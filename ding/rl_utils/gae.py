@@ -19,7 +19,7 @@ def gae(data: gae_data, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Ten
         data: ``gae_data`` with ``value``, ``next_value`` and ``reward`` of shape ``[T]`` or
             ``[T, B]`` (values ``[T, B, A]`` for A agents). ``done`` masks the bootstrap value;
             ``traj_flag`` marks the last row of each trajectory, where the recursion stops, by
-            default ``done``. If both are ``None``, the data is one trajectory without an end.
+            default ``done``. Both may be ``None``, for trajectories without an end.
         gamma: Discount factor.
         lambda_: Trace decay: 0 is the one-step TD error, 1 the full return.
 

@@ -66,13 +66,13 @@ ALL_ENDING = 10.0
 #: The same after a signal, or a failure.
 COORDINATOR_STOPPING = 2.0
 ALL_STOPPING = 3.5
-#: Joining the threads of a run in one process.
+#: Limit of joining the threads of a run in one process.
 LOCAL_JOIN = 1.0
 #: Time for a part to stop before its process ends.
 PART_STOP = 3.5
-#: Joining the thread of a part.
+#: Limit of joining the thread of a part.
 PART_JOIN = 1.0
-#: Waits before the n-th restart of a dead process; the last one also for all later restarts.
+#: Waits before the n-th restart of a dead process; the last wait also applies to later restarts.
 RESTART_WAITS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
 #: Once a process has lived this long, its earlier deaths no longer count.
 GOOD_LIFE = 600.0
@@ -104,7 +104,7 @@ STEP_TIMEOUT = 8.0
 START_TIMEOUT = 60.0
 CLOSE_TIMEOUT = 20.0
 LEARN_TIMEOUT = 600.0
-#: Longest time without news of a task.
+#: Maximum time without a report on a task.
 COLLECTOR_TASK_TIMEOUT = 30
 LEARNER_TASK_TIMEOUT = 600
 #: Interval of saving the coordinator's state.
@@ -145,7 +145,7 @@ JOIN_PAUSES = (0.05, 2.0)
 JOIN_PATIENCE = 600.0
 REJOIN_PATIENCE = 60.0
 JOIN_CLOSE = 1.0
-#: How long an answer waits for news by default, and at most.
+#: How long a worker waits for new data before it answers, by default and at most.
 ANSWER_WAIT = 0.5
 COLLECTOR_LONGEST_WAIT = 5.0
 LEARNER_LONGEST_WAIT = 10.0

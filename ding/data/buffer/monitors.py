@@ -76,8 +76,8 @@ class BufferLog:
 class SampledDataAttrMonitor(LoggedModel[BaseTime]):
     """Use count, priority and staleness of the items in the latest samples.
 
-    ``monitor.avg['use_avg']()`` is the mean of ``use_avg`` over the span; ``max`` and ``min``
-    likewise.
+    ``monitor.avg['use_avg']()`` is the mean of ``use_avg`` over the span; ``max`` and ``min`` work
+    in the same way.
 
     Args:
         time_: Counts samples.

@@ -102,7 +102,7 @@ class PrioritisedBuffer(RingBuffer):
             n = min(len(priority), self.count())
             slots = self._ring.of_age(np.arange(self.count() - n, self.count()))
             index = self._ring.numbers[slots] - (self._ring.total - len(priority))
-            slots, index = slots[index >= 0], index[index >= 0]  # some were not kept
+            slots, index = slots[index >= 0], index[index >= 0]  # some items were not stored
             values = checked_priorities(priority[index], len(index))
             # An update creates the trees. Draws are faster without them while all priorities are
             # equal.
