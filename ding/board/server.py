@@ -52,8 +52,8 @@ AskStatus = Callable[[str], Mapping[str, Json] | None]
 class BoardPages:
     """The board as a blueprint, for its own server or that of a coordinator.
 
-    It only answers requests from this host, with a ``Host`` header of this host (which protects
-    from DNS rebinding).
+    It only answers requests from this host, whose ``Host`` header is an IP address or a name of
+    this host (which prevents DNS rebinding).
 
     Args:
         root: Returns the folder of the runs; called at the first request.

@@ -109,8 +109,8 @@ def to_tensor(
 ) -> Tree:
     """Turn arrays, numbers and lists of numbers into tensors.
 
-    A tensor shares the array's memory if the dtype is unchanged. Single bools, strings and None are
-    unchanged.
+    A tensor shares the memory of a writable array if the dtype is unchanged. Single bools, strings
+    and None are unchanged.
 
     Args:
         item: Nested mappings and sequences.

@@ -56,7 +56,7 @@ def limit_of(
 
 
 class GradGuard:
-    """Applies limits to the gradients of an optimiser: first the one that drops, then the clipping.
+    """Applies limits to the gradients of an optimiser: first drops, then clips them.
 
     The options are those of `ding.torch_utils.Adam`; see `GradLimit`.
     """

@@ -192,7 +192,7 @@ class Registry(dict[str, Maker]):
         return obj
 
     def _derive_again(self, name: str, derived: str) -> None:
-        """Drop the derived object of a name that was registered again, unless a user's."""
+        """Drop the object derived from a name that is registered again, unless a user set it."""
         if derived in self._lazy:
             if name not in self._replaced or derived in self._replaced:
                 return

@@ -344,7 +344,7 @@ def is_loopback(address: str | None) -> bool:
 
 
 def is_own_name(header: str, address: str, host: str) -> bool:
-    """Whether a ``Host`` header is an address or name of this server (protects from DNS rebinding).
+    """Whether a ``Host`` header is an IP address or a name of this server (no DNS rebinding).
 
     Args:
         header: The header.
