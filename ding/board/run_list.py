@@ -109,7 +109,7 @@ class Curve:
 
     Attributes:
         offset: Number of bytes read so far.
-        steps: Number of env steps so far, or of updates if those are unknown.
+        steps: Env steps so far, or updates if those are unknown.
         time: Time of the newest row, in seconds since the epoch.
         problem: Reason why a part of the file could not be read; empty if there is none.
     """

@@ -67,8 +67,7 @@ class _Block:
         self._stored = stored
         self.length = length
         self.rows: list[Row] | None = None
-        # Re-entrant: an allocation under the lock may start garbage collection, in which a
-        # finaliser may read this block.
+        # Re-entrant: garbage collection under the lock may run finalisers that read this block.
         self._lock = threading.RLock()
 
     def raw_columns(self) -> dict[str, Tree] | None:
@@ -266,10 +265,7 @@ class Columns(list[Row]):
         return slice(span.start, span.stop, span.step) if span.step > 0 else np.array(span)
 
     def stored(self) -> Stored | None:
-        """The columns as arrays; None if they have become rows or do not contain numbers.
-
-        Callers must copy the arrays.
-        """
+        """The columns as arrays, to be copied; None if they are rows or do not contain numbers."""
         stored = None if self._block is None else self._block.stored()
         if stored is None or (rows := self._rows) is None:
             return stored

@@ -102,11 +102,7 @@ class Draw:
         return (self.rng.random(size) * n).astype(np.int64)
 
     def spread(self, size: int, total: float) -> np.ndarray:
-        """Stratified sample: one number from each of `size` equal parts of ``[0, total)``.
-
-        Returns:
-            float64 [size], ascending.
-        """
+        """Stratified sample of ``[0, total)``: one number per equal part, ascending; float64."""
         points = self.rng.random(size)
         if len(self._steps) != size:
             self._steps = np.arange(size, dtype=np.float64)

@@ -40,7 +40,7 @@ class FileStorageLoader:
     Args:
         dirname: Folder of the files; created if it is missing.
         ttl: Minimum lifetime of a file in seconds; later saves remove files that are older.
-        worker_num: Number of threads, which load one file at a time each.
+        worker_num: Number of threads that load files.
     """
 
     def __init__(self, dirname: str, ttl: float = 20, worker_num: int = 3) -> None:

@@ -34,8 +34,8 @@ from ding.utils.types import Config, State
 class BaseLeague(Configurable, ABC):
     """Base of leagues; subclasses define the jobs in `_get_job_info`.
 
-    Checkpoints are in the folder ``cfg.path_policy``, which is created. The learner of an active
-    player writes the player's checkpoint; the league copies it for snapshots.
+    Checkpoints are in ``cfg.path_policy``, which is created. Learners write the checkpoints of
+    active players; the league copies them for snapshots.
 
     Args:
         cfg: Config, merged over `default_config`; ``active_players`` and ``branch_probs`` replace

@@ -135,8 +135,7 @@ class ActivePlayer(Player):
     def snapshot(self, metric_env: LeagueMetricEnv) -> HistoricalPlayer:
         """Create a snapshot of the current player; the caller must copy its checkpoint.
 
-        The rating of a snapshot is as uncertain as that of a new player, because earlier games were
-        played with earlier weights.
+        Its rating is as uncertain as a new player's: earlier games were played with other weights.
         """
         stem, extension = os.path.splitext(self.checkpoint_path)
         step = self.total_agent_step

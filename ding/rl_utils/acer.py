@@ -26,8 +26,7 @@ def acer_policy_error(
         v_pred: State values ``[T, B, 1]``.
         target_logit: Log-probabilities of the learned policy ``[T, B, N]``.
         actions: int64 ``[T, B]``.
-        ratio: Importance weights of all actions: probability under the learned policy divided by
-            that under the behaviour policy, ``[T, B, N]``.
+        ratio: Importance weights (learned over behaviour policy) of all actions, ``[T, B, N]``.
         c_clip_ratio: Upper bound of the importance weights.
 
     Returns:

@@ -133,7 +133,7 @@ class Adder:
         """Split a trajectory into unrolls.
 
         Args:
-            unroll_len: Number of rows per unroll; 1 returns the rows themselves.
+            unroll_len: Rows per unroll; 1 returns the rows themselves.
             last_fn_type: Treatment of a remainder: ``'last'`` prepends the rows before it (or pads
                 with null rows if there are too few), ``'null_padding'`` appends null rows,
                 ``'drop'`` drops it.

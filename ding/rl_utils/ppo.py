@@ -92,13 +92,12 @@ def ppo_error(
             ``action`` is ``[B, A]``.
         clip_ratio: Clipping range of the probability ratio around 1.
         use_value_clip: Whether to clip the change of the value as well.
-        dual_clip: With a negative advantage, the objective is at least ``dual_clip * adv`` (dual
-            clipping, Ye et al. 2020); must be above 1.
-        kl_type: Estimator of the KL divergence from the pretrained policy, see `calculate_kl_div`.
+        dual_clip: Lower bound, times ``adv``, of the objective if ``adv < 0`` (Ye et al. 2020).
+        kl_type: Estimator of the KL divergence from the pretrained policy.
 
     Returns:
-        Losses to minimise (``entropy_loss`` is the entropy itself), and as floats the approximate
-        KL divergence (mean negative log-ratio) and the fraction of clipped samples.
+        Losses to minimise (``entropy_loss`` is the entropy itself); approximate KL divergence and
+        fraction of clipped samples, as floats.
     """
     data = ppo_data(*data)
     policy_data = ppo_policy_data(

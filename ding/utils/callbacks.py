@@ -18,8 +18,8 @@ class RunMoment:
     Attributes:
         method: Name of the method that is called with the event.
         exp_name: The run's folder.
-        env_step: Number of env steps collected so far.
-        train_iter: Number of updates so far.
+        env_step: Env steps collected so far.
+        train_iter: Updates so far.
     """
 
     method: ClassVar[str]
@@ -117,9 +117,8 @@ class RunFinished(RunMoment):
 class RunCallback:
     """Base class for run callbacks. Override the events you need; all methods are no-ops here.
 
-    A method that returns ``True`` ends the run at the next suitable moment, with the status
-    ``finished``. An exception in a method ends the run as ``failed``, with the error as the reason;
-    the state is saved first.
+    A method that returns ``True`` ends the run at the next suitable moment, as ``finished``. An
+    exception ends it as ``failed``, with the error as the reason; the state is saved first.
 
     A serial run calls callbacks in the training thread, which waits for them. A parallel run calls
     them in threads of the coordinator, one at a time.

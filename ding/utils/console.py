@@ -22,17 +22,16 @@ _open: "list[Console]" = []
 class Console:
     """Shows the progress of training; a context manager.
 
-    The display is live on a terminal; otherwise it prints a line every few seconds and after
-    evaluations. The environment variable ``DING_CONSOLE`` (``live``, ``plain`` or ``quiet``)
-    overrides ``mode='auto'``. `update` draws in the caller's thread, at most four times per second
-    and for at most 0.2 percent of the run's time. If the terminal is closed, the display ends and
-    the run continues.
+    Live on a terminal; otherwise a line every few seconds and after evaluations. The environment
+    variable ``DING_CONSOLE`` (``live``, ``plain`` or ``quiet``) overrides ``mode='auto'``. `update`
+    draws in the caller's thread, at most four times per second and 0.2 percent of the run's time.
+    If the terminal is closed, the run continues.
 
     Args:
         title: Name of the run.
         stop_value: Evaluation return at which the run ends.
-        max_env_step: Number of env steps after which it ends.
-        max_train_iter: Number of updates after which it ends.
+        max_env_step: Env steps after which it ends.
+        max_train_iter: Updates after which it ends.
         mode: ``auto``, ``live``, ``plain`` or ``quiet``.
     """
 

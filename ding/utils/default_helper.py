@@ -112,8 +112,7 @@ def one_size(shape: object, name: str, meaning: str) -> int:
     """The size of a one-dimensional shape: ``5`` and ``[5]`` are 5.
 
     Raises:
-        ConfigError: The shape does not have exactly one positive size; the message contains
-            ``name`` and ``meaning``.
+        ConfigError: The shape does not have exactly one positive size.
     """
     sizes = sizes_of(shape, name)
     if len(sizes) != 1 or sizes[0] < 1:
@@ -350,9 +349,8 @@ def split_data_generator(
     """Split a batch into minibatches: dicts of slices; the last one may be smaller.
 
     Args:
-        data: Tensors or arrays [N, ...], lists of N, or dicts, lists and tuples of them. None, and
-            lists of strings of another length than N, are not split. States (``prev_state``) are
-            lists of N.
+        data: Tensors or arrays [N, ...], lists of N (such as ``prev_state``), or dicts, lists and
+            tuples of them. None, and lists of strings of another length, are not split.
         shuffle: Whether to split in random order (torch's global generator).
 
     Raises:

@@ -193,10 +193,7 @@ def check_one_of(name: str, value: object, known: Collection[object]) -> None:
 
 
 def mismatch(error: BaseException) -> str:
-    """Torch's error about a state that does not fit, shortened to one line.
-
-    Torch lists each parameter on a separate line.
-    """
+    """Torch's error about a state that does not fit, which has many lines, as one line."""
     differences = [" ".join(line.split()).rstrip(". ") for line in str(error).splitlines()]
     kept = [line if len(line) < 200 else f"{line[:200]} ..." for line in differences if line]
     more = f" (and {len(kept) - 2} more differences)" if len(kept) > 2 else ""

@@ -170,8 +170,8 @@ def write_atomically(path: str, write: Callable[[IO[bytes]], None], durable: boo
     """Call `write` with a binary stream, whose content then replaces the file `path`.
 
     Args:
-        durable: Whether to wait until the file is on disk. If not, the file survives the end of the
-            process, but not a crash of the computer.
+        durable: Whether to wait until the file is on disk; otherwise a crash of the computer may
+            lose it.
 
     Raises:
         CheckpointWriteError: The file cannot be written; a previous file is unchanged.

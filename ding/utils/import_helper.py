@@ -70,11 +70,7 @@ sys.meta_path.append(_ModulesOfTypes())  # after the finders of files
 
 
 def run_config_file(path: str) -> dict[str, object]:
-    """Run a Python file as a config; it may import modules from its folder.
-
-    Returns:
-        The names that it defines.
-    """
+    """Run a Python file as a config; returns its names. It may import modules from its folder."""
     global _last_file
     path = os.path.abspath(os.path.expanduser(path))
     folder, _last_file = os.path.dirname(path), ""

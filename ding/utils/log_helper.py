@@ -222,10 +222,10 @@ _VARYING = re.compile(r"[0-9a-f]{8,}|(?<![A-Za-z0-9])\d+(?:\.\d+)?(?![A-Za-z0-9]
 
 
 class RepeatFilter:
-    """Drops most of the lines that differ only in numbers and ids. Thread-safe.
+    """Drops most lines that differ only in numbers and ids. Thread-safe.
 
     The first three similar lines are passed, then each one that doubles their number: a thousand
-    failures of a worker yield about a dozen lines.
+    failures yield a dozen lines.
 
     Args:
         span: Seconds without a similar line after which the count starts again.

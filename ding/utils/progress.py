@@ -65,10 +65,10 @@ class Progress:
 
     Attributes:
         stop_value: Evaluation return at which the run ends.
-        max_env_step: Number of env steps after which it ends.
-        max_train_iter: Number of updates after which it ends.
-        envstep: Number of env steps so far.
-        train_iter: Number of updates so far.
+        max_env_step: Env steps after which it ends.
+        max_train_iter: Updates after which it ends.
+        envstep: Env steps so far.
+        train_iter: Updates so far.
         episode_return: Mean return of the last collected episodes.
         eval_return: Mean return of the last evaluation.
         best_return: Best evaluation so far.

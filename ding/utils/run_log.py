@@ -117,8 +117,8 @@ class RunLog:
             env_id: Index of the environment in its manager.
             episode_return: Sum of the episode's rewards.
             length: Number of steps.
-            envstep: Number of env steps collected so far.
-            train_iter: Number of updates so far.
+            envstep: Env steps collected so far.
+            train_iter: Updates so far.
         """
         if not self._enabled:
             return

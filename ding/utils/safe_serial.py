@@ -1,10 +1,10 @@
 """Serialises plain data; loading never executes code.
 
-The format is that of ``torch.save``, read with ``weights_only=True``. Since this does not support
-numpy data, deques and `EasyDict`, they are stored as small tagged dicts, and arrays as the raw
-bytes of a tensor. Long lists of uniform dicts are stored as columns: thousands of small tensors, of
-which each is a separate record, would take many times as long. Files that plain ``torch.save``
-wrote from tensors and builtins can be read as well.
+The format is that of ``torch.save``, read with ``weights_only=True``. This does not support numpy
+data, deques and `EasyDict`: they are stored as tagged dicts, and arrays as the bytes of a tensor.
+Long lists of uniform dicts are stored as columns: thousands of small tensors, each a separate
+record, would take many times as long. Files of tensors and builtins from plain ``torch.save`` can
+be read as well.
 """
 
 import io

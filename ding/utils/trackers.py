@@ -41,8 +41,7 @@ class Tracker:
 
         Args:
             values: Values by tag, such as ``evaluator_step/reward_mean``.
-            step: Number of updates for groups that end with ``_iter``, of env steps for groups that
-                end with ``_step``.
+            step: Updates for groups that end with ``_iter``, env steps for ``_step``.
             time: Seconds since 1970.
         """
 

@@ -92,8 +92,7 @@ def _cpu_seconds(pids: list[int]) -> dict[int, float]:
     for pid in pids:
         with contextlib.suppress(OSError, ValueError, IndexError):
             with open(f"/proc/{pid}/stat", "rb") as file:
-                # The name, which ends with the last bracket, may contain any character. Fields 14
-                # and 15 of proc(5).
+                # The name, up to the last bracket, may contain anything. Fields 14, 15 of proc(5).
                 fields = file.read().rpartition(b")")[2].split()
             found[pid] = (int(fields[11]) + int(fields[12])) / _TICKS
     return found or {os.getpid(): time.process_time()}

@@ -33,8 +33,8 @@ class BufferLog:
         self._writer, self._owns_writer = tb_logger, tb_logger is None
         self._folder = os.path.join(exp_name or ".", "log", name)
         self._name = name
-        #: Name in tags: without the random suffix that a parallel run adds to its buffers' ids, so
-        #: that the curves of two runs have the same name.
+        #: Name in tags, without the random suffix of a parallel run's buffer ids, so that curves of
+        #: two runs have the same name.
         self.group = re.sub(r"_[0-9a-f]{8}$", "", name)
         self._text: Logger | None = None
         self._refused = ""

@@ -196,8 +196,8 @@ class HttpEngine:
         Args:
             data: Body, sent as JSON.
             raise_for_status: Whether to raise for a status of 400 and above.
-            retries: Number of retries if the peer cannot be reached or is too slow, or a gateway
-                reports that it is unavailable; by default the attribute.
+            retries: Number of retries if the peer cannot be reached, is too slow, or is reported
+                unavailable by a gateway; by default the attribute.
             retry_waiting: Overrides the attribute; `close` ends the wait.
             timeout: Overrides the attribute.
 
@@ -347,9 +347,8 @@ def is_own_name(header: str, address: str, host: str) -> bool:
     """Whether a ``Host`` header is an IP address or a name of this server (no DNS rebinding).
 
     Args:
-        header: The header.
         address: The address at which peers reach the server.
-        host: The host on which the server listens.
+        host: The host on which it listens.
     """
     try:
         name = split_http_address(header)[0]

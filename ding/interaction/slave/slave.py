@@ -175,7 +175,7 @@ class Slave(HttpService):
         port: Port to listen on, by default 7236; 0 for a free port.
         heartbeat_span: Seconds between heartbeats to the master, by default 3. With a key, tasks
             and answers count as heartbeats as well.
-        request_retries: Number of retries of a request to the master, before it counts as lost.
+        request_retries: Number of retries of a request before the master counts as lost.
         request_retry_waiting: Seconds between tries.
         channel: Channel number, which must be equal on both sides.
         key: The run's key. If given, masters without a certificate of the run are refused.

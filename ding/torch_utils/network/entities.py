@@ -14,9 +14,9 @@ class Attention(nn.Module):
     """Multi-head self-attention.
 
     Args:
-        input_dim: Number of input features per entity.
-        head_dim: Number of features per head.
-        output_dim: Number of output features per entity.
+        input_dim: Input features per entity.
+        head_dim: Features per head.
+        output_dim: Output features per entity.
         head_num: Number of heads.
         dropout: Layer that is applied to the attention weights.
     """
@@ -89,13 +89,13 @@ class Transformer(nn.Module):
     """Transformer encoder for a set of entities.
 
     Args:
-        input_dim: Number of input features per entity.
-        head_dim: Number of features per attention head.
+        input_dim: Input features per entity.
+        head_dim: Features per attention head.
         hidden_dim: Width of the hidden layers of the MLPs.
-        output_dim: Number of output features per entity.
-        head_num: Number of attention heads.
-        mlp_num: Number of linear layers per MLP.
-        layer_num: Number of transformer layers.
+        output_dim: Output features per entity.
+        head_num: Attention heads.
+        mlp_num: Linear layers per MLP.
+        layer_num: Transformer layers.
         dropout_ratio: Dropout probability.
         activation: Activation after each linear layer of the embedding and the MLPs.
     """

@@ -111,10 +111,10 @@ class ResNet(nn.Module):
     """Residual network: stages of basic blocks and a linear layer.
 
     Args:
-        layers: Number of blocks per stage; each stage except the first halves the image and doubles
+        layers: Blocks per stage; each stage except the first halves the image and doubles
             the channels.
         num_classes: Number of outputs.
-        in_chans: Number of channels of the image.
+        in_chans: Channels of the image.
     """
 
     def __init__(

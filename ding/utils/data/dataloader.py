@@ -44,11 +44,11 @@ class AsyncDataLoader(IDataLoader):
         data_source: Called with ``batch_size``; returns that many samples, or that many functions
             that load one sample each, or ``None`` if there are no more samples. A dict of sources
             yields a dict of batches.
-        batch_size: Number of samples in a batch.
+        batch_size: Samples in a batch.
         device: Device of the batches, such as ``cpu`` or ``cuda:0``.
         chunk_size: Number of samples that a worker loads at a time; by default an equal share.
         collate_fn: Makes a batch of a list of samples; by default `default_collate`.
-        num_workers: Number of threads that load samples which are given as functions; with 0 the
+        num_workers: Threads that load samples which are given as functions; with 0 the
             thread that calls the source loads them.
         prefetch: Maximum number of batches that are loaded in advance.
         timeout: Seconds that ``next`` waits for a batch.
