@@ -310,25 +310,25 @@ def _page(results: list[dict[str, Any]], pictures: dict[str, str], folder: str) 
     published = _compared_returns.PUBLISHED
     parts = [
         "# Returns over seeds",
-        "Made by `python benchmarks/returns.py --draw` from the runs in "
-        f"[`{folder}/`]({folder}). A run ends at the first evaluation whose mean return is the "
-        "goal; where a seed misses it, its steps to the goal count as those of the whole run (≥). "
-        "Seconds are of one core that others share. Offline runs go through their whole data, "
-        "whatever they return. With a † are runs from before environments of gymnasium were seeded "
-        "as they are now: the same seeds make other runs today. Dashed curves are SB3's, with the "
-        "hyperparameters of the config that is named.",
+        f"`python benchmarks/returns.py --draw` makes this page from the runs in [`{folder}/`]"
+        f"({folder}). A run ends at the first evaluation whose mean return reaches the goal. For a "
+        "seed that does not reach it, the steps of the whole run are counted (≥). *Seconds* are "
+        "wall time on one core of a shared machine. Offline runs always use their whole data set. "
+        "Runs marked † were made before a change in how gymnasium's environments are seeded; the "
+        "same seeds give other runs now. Dashed curves are SB3's, with the hyperparameters of the "
+        "config.",
         "## Next to SB3",
-        "SB3 2.9 on the same machine, with the same simulator and the config's hyperparameters. A "
-        "run's return is the mean of its evaluations in the tenth of the steps before the one that "
-        "is named; after the interval is the number of seeds.",
+        "SB3 2.9 on the same machine, with the same simulator and the config's hyperparameters. "
+        "The return of a run at an env step is the mean of its evaluations over the last tenth of "
+        "the steps up to it. The number after the interval is the number of seeds.",
         _compared_returns.peer_table(results),
-        "Where all our seeds reach the goal, the env steps to it are compared: those of a run "
-        "that misses it are the whole run's.",
+        "Where all our seeds reach the goal, the table compares the env steps to it; for a run "
+        "that does not reach it, all steps are counted.",
         _compared_returns.goal_table(results),
         "## Next to published returns",
-        "Published at the same number of steps, and read in the same way: "
+        "Published returns at the same number of steps, averaged in the same way: "
         f"[{published['source']}]({published['url']}). Hyperparameters of PPO "
-        "and TD3 differ; SAC has rates of 1e-3 and a fixed temperature on both sides.",
+        "and TD3 differ; SAC uses learning rates of 1e-3 and a fixed temperature on both sides.",
         _compared_returns.published_table(results),
     ]
     for env, file in pictures.items():

@@ -133,11 +133,12 @@ def _facts() -> dict[str, dict[str, Any]]:
 _INTRO = f"""\
 # Zoo
 
-Policies that come with the package. `ding eval zoo:` lists them, and any of them plays at once:
+Trained policies that are part of the package. `ding eval zoo:` lists them, `ding eval zoo:NAME`
+evaluates one:
 
 ```sh
 ding eval zoo:cartpole_dqn
-ding eval zoo:cartpole_dqn --replay-path video    # with films: pip install 'ding[video]'
+ding eval zoo:cartpole_dqn --replay-path video    # with videos: pip install 'ding[video]'
 ding eval zoo:pendulum_sac --episodes 20 -s 7
 ```
 
@@ -152,11 +153,11 @@ print(policy.act(obs))
 
 `ding eval` also takes the folder of a run.
 
-*Return* is the mean and standard deviation over {EPISODES} episodes that training has not seen, of
-the bundled checkpoint (the best seed). The next column shows what one run of the config is likely
-to return: the mean return of the last evaluation of each seed, with a † if some of these
-runs are from before environments of gymnasium were seeded as they are now. This page is made by
-`make zoo`, which trains the policies again."""
+*Return* is the mean and standard deviation of the bundled checkpoint (of the best seed) over
+{EPISODES} episodes with other seeds than in training. *Last evaluations* shows what a single run of the config
+is likely to return: the mean return of each seed's last evaluation. † marks configs with runs from
+before a change in how gymnasium's environments are seeded. `make zoo` trains the policies again and
+writes this page."""
 
 _HEADER = """\
 | policy | return | goal | seeds at the goal | last evaluations: median [min .. max] | commit | kB |
@@ -165,7 +166,7 @@ _HEADER = """\
 _OTHERS = """\
 ## Other configs
 
-Their returns are in [the table of returns](returns.md), or at the top of the file.
+Their returns are in [Returns over seeds](returns.md).
 
 | environment | policies |
 |---|---|"""
