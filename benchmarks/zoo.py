@@ -154,10 +154,10 @@ print(policy.act(obs))
 `ding eval` also takes the folder of a run.
 
 *Return* is the mean and standard deviation of the bundled checkpoint (of the best seed) over
-{EPISODES} episodes with other seeds than in training. *Last evaluations* shows what a single run of the config
-is likely to return: the mean return of each seed's last evaluation. † marks configs with runs from
-before a change in how gymnasium's environments are seeded. `make zoo` trains the policies again and
-writes this page."""
+{EPISODES} episodes with other seeds than in training. *Last evaluations* shows what a single run of
+the config is likely to return: the mean return of each seed's last evaluation. † marks configs with
+runs from before a change in how gymnasium's environments are seeded. `make zoo` trains the policies
+again and writes this page."""
 
 _HEADER = """\
 | policy | return | goal | seeds at the goal | last evaluations: median [min .. max] | commit | kB |
