@@ -58,9 +58,11 @@ def test_files_that_a_task_names_can_be_read(sent, folder, home, tmp_path):
     home.mkdir()
     save_file(str(home / "state"), {"iter": 4})
     (tmp_path / "secret").write_text("not of the run")
-    paths = {"a": str(home / "state"), "b": {"c": str(home / "../secret"), "d": str(home / "no")}}
+    save_file(str(home / "demo"), {"iter": 5})
+    outside = {"c": str(home / "../secret"), "d": str(home / "no")}
+    paths = {"a": str(home / "state"), "b": [outside, {"e": (str(home / "demo"), 1)}]}
     files = files_of_task(str(home), StartTask("learner", paths))
-    assert list(files) == ["state"]
+    assert list(files) == ["state", "demo"]
     with pytest.raises(CheckpointNotFoundError):
         read_file(f"{folder}/state")
     sent.give(files)

@@ -124,7 +124,9 @@ def files_of_task(root: str, request: object) -> dict[str, bytes]:
 def _texts(value: object) -> Iterator[str]:
     """Texts in part of a task that may be paths."""
     if isinstance(value, Mapping):
-        for item in value.values():
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
             yield from _texts(item)
     elif isinstance(value, str) and os.sep in value:
         yield value
