@@ -46,7 +46,7 @@ const TITLES = {
 };
 const MAIN = ["evaluator/reward_mean", "evaluator/return_mean", "collector/reward_mean", "collector/return_mean"];
 const SECTIONS = [
-  ["Overview", (tag) => MAIN.includes(tag) || /^(learner\/.*(loss|q_value|entropy)(_avg)?|collector\/.*envsteps?_per_s(ec)?|(?!collector_greedy).*\beps(ilon)?)$/.test(tag)],
+  ["Overview", (tag) => MAIN.includes(tag) || /^(evaluator_.*\/reward_mean|learner\/.*(loss|q_value|entropy)(_avg)?|collector\/.*envsteps?_per_s(ec)?|(?!collector_greedy).*\beps(ilon)?)$/.test(tag)],
   ["Learner", (tag) => tag.startsWith("learner")],
   ["Collector", (tag) => tag.startsWith("collector")],
   ["Evaluator", (tag) => tag.startsWith("evaluator")],

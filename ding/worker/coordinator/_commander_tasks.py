@@ -260,7 +260,7 @@ class OpenTask:
         """Whose scalars its report becomes. Exploring collectors have their own: the ε and the
         returns of greedy ones are others."""
         if self.is_eval:
-            return EVALUATOR
+            return "evaluator"
         return "collector_greedy" if self.is_greedy else "collector"
 
     def count(self, steps: object) -> None:
@@ -326,9 +326,6 @@ _OF_EPISODES = frozenset(name for name in _TAGS if "per_episode" in name or "rew
 }
 
 
-EVALUATOR = "evaluator"
-
-
 def epsilon(setting: object) -> float:
     """How much a collector explores by its task's ``collect_setting``; NaN if that has no eps."""
     eps = setting.get("eps") if isinstance(setting, Mapping) else None
@@ -338,6 +335,7 @@ def epsilon(setting: object) -> float:
 def write_scalars(
     tb_logger: ScalarWriter,
     source: str,
+    is_eval: bool,
     info: CollectorReport,
     learner_step: int,
     envstep: int,
@@ -347,7 +345,7 @@ def write_scalars(
     Updates are those of the report's ``train_iter``, or ``learner_step``.
     """
     train_iter = as_count(info["train_iter"]) if "train_iter" in info else learner_step
-    for tag, value in _row(info, source == EVALUATOR).items():
+    for tag, value in _row(info, is_eval).items():
         tb_logger.add_scalar(f"{source}_iter/{tag}", value, train_iter)
         tb_logger.add_scalar(f"{source}_step/{tag}", value, envstep)
 

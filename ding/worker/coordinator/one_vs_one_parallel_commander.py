@@ -111,8 +111,16 @@ class OneVsOneCommander(PolicyCommander):
 
     def _learner_settings(self, trainee: Trainee) -> dict[str, object]:
         # Files and curves of several players are in the same folder.
-        is_one_of_several = len(self._league.active_players) > 1
-        return {"player_id": trainee.player_id} if is_one_of_several else {}
+        return {"player_id": trainee.player_id} if self._has_several else {}
+
+    def _source(self, job: OpenTask) -> str:
+        name = super()._source(job)
+        return f"{name}_{job.trainee.player_id}" if self._has_several else name
+
+    @property
+    def _has_several(self) -> bool:
+        """Whether more than one player is in training."""
+        return len(self._league.active_players) > 1
 
     def _let_go(self, trainee: Trainee) -> None:
         self._current.remove(trainee)

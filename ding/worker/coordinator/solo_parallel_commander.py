@@ -228,9 +228,13 @@ class PolicyCommander(BaseCommander):
         if job is not None and not is_eval:
             job.count(finished_task.get("step_count"))
         if self.tb_logger is not None and job is not None:
-            counts = job.trainee.learner_step, job.trainee.envstep
-            write_scalars(self.tb_logger, job.source, finished_task, *counts)
+            source, counts = self._source(job), (job.trainee.learner_step, job.trainee.envstep)
+            write_scalars(self.tb_logger, source, is_eval, finished_task, *counts)
         return self._judge_evaluation(job, finished_task) if is_eval else False
+
+    def _source(self, job: OpenTask) -> str:
+        """Whose scalars a task's report becomes."""
+        return job.source
 
     def notify_fail_collector_task(self, task: FailedTask) -> None:
         """Another one will be handed out for it; a failed evaluation is due again soon."""

@@ -10,6 +10,7 @@ from ding.utils import LEAGUE_REGISTRY, deep_merge_dicts
 from ding.utils.errors import ConfigError
 from ding.worker import create_parallel_commander
 from ding.worker.coordinator.one_vs_one_parallel_commander import OneVsOneCommander
+from tests.fakes import Writer
 
 INTERVAL = 5
 PLAYER = dict(
@@ -193,6 +194,25 @@ def test_learners_of_several_players_name_their_player(tmp_path):
     names = [commander.get_learner_task()["learner_cfg"]["player_id"] for _ in range(2)]
     assert names == commander.league.active_players_ids
     assert "player_id" not in made(tmp_path).get_learner_task()["learner_cfg"]
+
+
+@pytest.mark.parametrize("players", [1, 2])
+def test_the_curves_of_several_players_name_their_player(tmp_path, players):
+    commander = made(tmp_path, {**league(), "active_players": {"naive_sp_player": players}})
+    commander.tb_logger = writer = Writer()
+    for _ in range(players):
+        commander.get_learner_task()
+    for _ in range(players):
+        played(commander, ["wins"])
+    for _ in range(players):
+        finish_evaluation(commander, 1.0)
+    ids = commander.league.active_players_ids
+    endings = [f"_{player_id}" for player_id in ids] if players > 1 else [""]
+    returns = [tag for tag in writer.rows if tag.endswith(("/reward_mean", "/envstep_count"))]
+    assert returns == [
+        *(f"collector{end}_{by}/envstep_count" for end in endings for by in ("iter", "step")),
+        *(f"evaluator{end}_{by}/reward_mean" for end in endings for by in ("iter", "step")),
+    ]
 
 
 def test_players_take_turns(tmp_path):
