@@ -49,12 +49,14 @@ class BaseCommander(Configurable, ABC):
         finished_reason: Why it stops without.
         keep_weights: Keeps the newest published weights of a name under another one, also for a run
             that is resumed; a `CheckpointError` if that fails. ``None`` without a coordinator.
+        policy_num: Policies that are trained at the same time, each by its own learner.
     """
 
     tb_logger: ScalarWriter | None = None
     keep_weights: Callable[[str, str], object] | None = None
     converged_reason: str | None = None
     finished_reason: str | None = None
+    policy_num = 1
 
     @abstractmethod
     def get_collector_task(self) -> CollectorTask | None:

@@ -13,9 +13,10 @@ from ding.utils import deep_merge_dicts, durations
 from ding.utils.callbacks import Callbacks, RunFinished, RunStarted
 from ding.utils.console import Console
 from ding.utils.default_helper import Configurable, first_goal
-from ding.utils.errors import RunError
+from ding.utils.errors import ConfigError, RunError
 from ding.utils.run_claims import FolderWatch
 from ding.utils.run_log import RunLog
+from ding.utils.settings import at
 from ding.utils.types import Settings, State
 from ding.utils.usage import UsageMeter, process_name
 from ding.worker.engines.flask_fs import flask_fs_engine
@@ -50,6 +51,9 @@ class Coordinator(RunEvents, Configurable):
         console: The display.
         engine: What carries the run; HTTP and the folders of the config if not given.
         callbacks: Are called with what the run does, and may end it.
+
+    Raises:
+        ConfigError: The commander cannot be made, or has fewer learners than it trains policies.
 
     Attributes:
         commander: What decides which tasks there are.
@@ -96,9 +100,11 @@ class Coordinator(RunEvents, Configurable):
             engine = flask_fs_engine(system, exp_name, self._main.get("seed", 0))
         view, turn = RunView(console, _logger), Turn()
         warn = partial(view.log, warning=True)
+        commander = create_parallel_commander(self._main)
+        _check_learners(self._main, commander.policy_num)
         super().__init__(
             exp_name,
-            create_parallel_commander(self._main),
+            commander,
             view,
             callbacks or Callbacks(),
             run_log,
@@ -361,3 +367,13 @@ class Coordinator(RunEvents, Configurable):
                     f"{name}: {len(gone)} chunks of the saved state were used up since, or their "
                     f"files are lost, first {gone[0]}"
                 )
+
+
+def _check_learners(main: Settings, policy_num: int) -> None:
+    learners = at(main, "policy.learn.learner.learner_num") or 1
+    if learners < policy_num:
+        raise ConfigError(
+            f"policy.learn.learner.learner_num is {learners}, but the commander trains "
+            f"{policy_num} policies at the same time (one for each active player of a league), "
+            "each of which needs a learner"
+        )

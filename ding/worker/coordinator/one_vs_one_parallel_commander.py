@@ -44,6 +44,7 @@ class OneVsOneCommander(PolicyCommander):
         self._eval_turn = 0
         self._league = self._make_league()
         players = self._league.active_players
+        self.policy_num = len(players)
         if self._learners.space < len(players):
             raise ConfigError(
                 f"policy.other.commander.learner_task_space is {self._learners.space}, but the "
@@ -111,16 +112,11 @@ class OneVsOneCommander(PolicyCommander):
 
     def _learner_settings(self, trainee: Trainee) -> dict[str, object]:
         # Files and curves of several players are in the same folder.
-        return {"player_id": trainee.player_id} if self._has_several else {}
+        return {"player_id": trainee.player_id} if self.policy_num > 1 else {}
 
     def _source(self, job: OpenTask) -> str:
         name = super()._source(job)
-        return f"{name}_{job.trainee.player_id}" if self._has_several else name
-
-    @property
-    def _has_several(self) -> bool:
-        """Whether more than one player is in training."""
-        return len(self._league.active_players) > 1
+        return f"{name}_{job.trainee.player_id}" if self.policy_num > 1 else name
 
     def _let_go(self, trainee: Trainee) -> None:
         self._current.remove(trainee)

@@ -17,7 +17,7 @@ from easydict import EasyDict
 from ding.interaction.slave import TaskRefuse
 from ding.torch_utils.weights_file import read_weights, write_weights
 from ding.utils import durations, read_file
-from ding.utils.errors import PortTakenError
+from ding.utils.errors import ConfigError, PortTakenError
 from ding.utils.run_log import RunLog
 from ding.utils.shared_folder import SharedFolder
 from ding.worker import NaiveCommander
@@ -664,9 +664,25 @@ def test_the_state_at_the_end_has_the_tasks_that_the_end_has_closed():
     assert trainee["learner_step"] > 3
 
 
+PLAYER = dict(one_phase_step=1, branch_probs=dict(pfsp=1.0), strong_win_rate=0.7)
+
+
+@pytest.mark.parametrize("learner_num", [None, 1, 2])
+def test_each_player_of_a_league_needs_a_learner(learner_num):
+    league = {"active_players": {"naive_sp_player": 2}, "naive_sp_player": PLAYER}
+    config = make_config({}, {"type": "one_vs_one", "learner_task_space": 2, "league": league})
+    if learner_num is not None:
+        config.main.policy.learn = {"learner": {"learner_num": learner_num}}
+    if learner_num == 2:
+        Coordinator(config).close()
+        return
+    words = "policy.learn.learner.learner_num is 1, but the commander trains 2 policies"
+    with pytest.raises(ConfigError, match=words):
+        Coordinator(config)
+
+
 def test_a_resumed_league_has_the_weights_of_its_old_players():
-    player = dict(one_phase_step=1, branch_probs=dict(pfsp=1.0), strong_win_rate=0.7)
-    own = {"type": "one_vs_one", "league": {"path_policy": "policy", "naive_sp_player": player}}
+    own = {"type": "one_vs_one", "league": {"path_policy": "policy", "naive_sp_player": PLAYER}}
     weights, learner = SharedFolder("policy"), FakeLearner(iterations=1e9)
 
     def start(task):
