@@ -104,6 +104,15 @@ class BaseCommander(Configurable, ABC):
         """Names under ``path_policy`` that belong to this run."""
         return []
 
+    def note_end(self) -> bool:
+        """The run ends, and its tasks with it.
+
+        Returns:
+            Whether `state_dict` is still one to resume from when they have ended. If not, a resumed
+            run has the state of now, without what the tasks report last.
+        """
+        return False
+
     def state_dict(self) -> State:
         """State that makes another commander continue like this one; plain data."""
         return {}

@@ -126,6 +126,7 @@ class Coordinator(RunEvents, Configurable):
             },
         )
         self._last_state: State | None = None  # of before the tasks were asked to end
+        self._counts_last_reports = False  # in the commander's state of after that
         save_second = float(self._cfg.save_state_second)
         self._state = CoordinatorState(exp_name, self._main, save_second, warn)
         self._comm = CommCoordinator(
@@ -228,19 +229,27 @@ class Coordinator(RunEvents, Configurable):
         self._state.save(lambda: state)
         self._comm.close_tasks(durations.LOOP_CLOSE)
         # Workers have reported more since then, which a learner's own state contains.
-        self._state.save(lambda: {**state, "facts": self.facts.state_dict()})
+        self._state.save(partial(self._state_of_end, state))
 
     @in_turn
     def _ask_to_end(self) -> State:
-        """Ask all tasks to end; returns the state to resume from, of the moment before: tasks are
-        open in it, to be handed out again."""
+        """Ask all tasks to end; returns the state to resume from, of the moment before."""
         try:
             if self._last_state is None:
                 # Without buffers: the end removes the files that they refer to.
                 self._last_state = {**self.state_dict(), "buffers": {}}
+                self._counts_last_reports = bool(self.ask(self.commander.note_end))
         finally:
             self._comm.close_tasks(0.0)
         return self._last_state
+
+    @in_turn
+    def _state_of_end(self, before: State) -> State:
+        """The state to resume from, with what the tasks have reported at their end."""
+        late = {**before, "facts": self.facts.state_dict()}
+        if self._counts_last_reports:
+            late["commander"] = self.commander.state_dict()
+        return late
 
     def __del__(self) -> None:
         # Only ask the run to end; `close` releases workers and joins threads.

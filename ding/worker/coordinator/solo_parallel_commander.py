@@ -95,6 +95,7 @@ class PolicyCommander(BaseCommander):
         self._next_eval: float | None = None
         self._eval_failures = 0
         self._has_trained_all = False  # up to `_train_iterations`
+        self._is_ending = False
 
     # ------------------------------------------------------------------ learners
 
@@ -132,7 +133,7 @@ class PolicyCommander(BaseCommander):
         buffer_id = trainee.buffer_id
         if trainee.learner_step >= self._train_iterations:
             self._has_trained_all = not self._learners.opened and not self._waiting
-        else:
+        elif not self._is_ending:
             self._let_go(trainee)
         return buffer_id
 
@@ -361,6 +362,10 @@ class PolicyCommander(BaseCommander):
 
     def weights_files(self) -> list[str]:
         return [trainee.policy_id for trainee in self._current]
+
+    def note_end(self) -> bool:
+        self._is_ending = True
+        return True
 
     def state_dict(self) -> State:
         due = self._next_eval

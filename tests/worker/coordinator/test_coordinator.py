@@ -681,8 +681,15 @@ def test_each_player_of_a_league_needs_a_learner(learner_num):
         Coordinator(config)
 
 
-def test_a_resumed_league_has_the_weights_of_its_old_players():
-    own = {"type": "one_vs_one", "league": {"path_policy": "policy", "naive_sp_player": PLAYER}}
+LEAGUE = {
+    "path_policy": "policy",
+    "naive_sp_player": PLAYER,
+    "payoff": {"type": "battle", "decay": 0.5, "min_win_rate_games": 1},
+}
+
+
+def publishing():
+    """A learner that has published weights when it begins."""
     weights, learner = SharedFolder("policy"), FakeLearner(iterations=1e9)
 
     def start(task):
@@ -690,12 +697,66 @@ def test_a_resumed_league_has_the_weights_of_its_old_players():
         write_weights(weights, learner.info["policy_id"], state, {"policy_iter": 1})
         return {"message": "started"}
 
+    learner.on["start"] = start
+    return learner
+
+
+def playing(*results):
+    """A collector that plays against an old player until it is asked to end, and then reports these
+    games; its tasks of before there is one are short."""
+    collector = FakeCollector()
+
+    def start(task):
+        collector.chunks = float("inf") if meets_an_old_player(collector) else 1
+        return collector.usual(task)
+
+    def close(task):
+        games = list(results) if meets_an_old_player(collector) else []
+        return {**collector.usual(task), "game_result": games}
+
+    collector.on.update(start=start, close=close)
+    return collector
+
+
+def meets_an_old_player(collector):
+    return len(set(collector.info.get("collector_cfg", {}).get("policy_update_path", []))) == 2
+
+
+def best_win_rate(run):
+    """That against the old players; 0.5 against those that were never met."""
+    [player] = run.commander.league.active_players
+    return run.commander.league.payoff[player, run.commander.league.historical_players].max()
+
+
+def test_a_resumed_league_has_the_games_that_were_reported_and_no_others():
+    own = {"type": "one_vs_one", "league": LEAGUE, "collector_task_space": 1}
+    collectors = [playing("wins", "losses", "wins") for _ in range(2)]
+    workers = dict(zip(("c0", "c1"), collectors), l=publishing())
+    with Run(workers, commander=own) as run:
+        eventually(lambda: any(map(meets_an_old_player, collectors)))
+        killed, other = sorted(collectors, key=meets_an_old_player, reverse=True)
+        killed.die()
+        eventually(lambda: meets_an_old_player(other))
+        late = {"real_episode_count": 4, "game_result": ["losses"] * 4}
+        run.coordinator.deal_with_collector_finish_task(killed.info["task_id"], late)
+        run.coordinator.close()
+        envstep = run.status()["envstep"]
+    with Run(commander=own, resume=True) as resumed:
+        # Each game counts half as much as the next: (1/4 + 1) / (1/4 + 1/2 + 1).
+        assert best_win_rate(resumed) == pytest.approx(5 / 7)
+        [trainee] = resumed.commander.state_dict()["trainees"]
+        assert trainee["envstep"] == resumed.status()["envstep"] == envstep
+
+
+def test_a_resumed_league_has_the_weights_of_its_old_players():
+    own = {"type": "one_vs_one", "league": {"path_policy": "policy", "naive_sp_player": PLAYER}}
+    weights, learner = SharedFolder("policy"), publishing()
+
     def old_players(run):
         return [
             os.path.basename(old.checkpoint_path) for old in run.commander.league.historical_players
         ]
 
-    learner.on["start"] = start
     with Run({"c": endless(), "l": learner}, commander=own) as run:
         eventually(lambda: old_players(run))
         run.coordinator.stop("Ctrl-C")
