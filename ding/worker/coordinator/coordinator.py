@@ -1,6 +1,7 @@
 """The centre of a parallel run: it hands out tasks, and data goes through its buffers."""
 
 import contextlib
+import copy
 import logging
 import threading
 from functools import partial
@@ -343,7 +344,8 @@ class Coordinator(RunEvents, Configurable):
     def state_dict(self) -> State:
         """State for another coordinator to resume the run: buffers, tasks and counters."""
         return {
-            "commander": self.commander.state_dict(),
+            # A copy, as the commander goes on while this is written.
+            "commander": copy.deepcopy(self.commander.state_dict()),
             "facts": self.facts.state_dict(),
             "tasks": self.table.state_dict(),
             "policy_ids": sorted(self.files.noted["weights"]),

@@ -134,7 +134,7 @@ class CoordinatorState:
     Args:
         exp_name: The run's folder.
         run: What makes the run another one when it differs: its main config.
-        seconds: Time between saves; they are fewer if saving takes long.
+        seconds: Time between saves; they are fewer if the processor works long on each.
 
     Attributes:
         is_of_end: Whether the run has reached its goal or its limits: only who asks for it
@@ -153,6 +153,9 @@ class CoordinatorState:
         self._saver = StateSaver[SavedState](
             self._take,
             *(self._write, self._warn_once, seconds, MAX_SHARE),
+            # A slow disk must make saves neither rarer nor the coordinator slow: what was counted
+            # since the last one is lost with a coordinator that is killed.
+            in_background=True,
             on_stall=warn,
         )
 
@@ -191,6 +194,8 @@ class CoordinatorState:
         return saved["state"] if wanted or (is_own and not is_of_end) else None
 
     def save_if_due(self, collect: Callable[[], SavedState]) -> None:
+        """Save what `collect` returns, if it is time to: a thread writes that, while its source may
+        change."""
         self._collect = collect
         self._saver.save_if_due()
 

@@ -1,11 +1,13 @@
 """The coordinator's state on disk: its owner, and the handling of one that does not fit."""
 
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from ding.utils import read_file, save_file
 from ding.utils.errors import CheckpointError
+from ding.worker.coordinator import run_files
 from ding.worker.coordinator.run_files import CoordinatorState
 
 RUN = {"policy": {"type": "dqn"}}
@@ -70,3 +72,19 @@ def test_a_save_that_fails_is_reported_once(make, warned, tmp_path):
         state.save(lambda: {"tasks": 3})
     (line,) = warned
     assert line.startswith("the coordinator's state is not saved: ")
+
+
+def test_a_slow_disk_delays_no_one(tmp_path, warned, monkeypatch):
+    state, written, on_disk = CoordinatorState(str(tmp_path), RUN, 0.0, warned.append), [], Event()
+
+    def write(path, saved):
+        assert on_disk.wait(20)
+        written.append(saved["state"])
+
+    monkeypatch.setattr(run_files, "save_file", write)
+    for steps in (1, 2):
+        state.save_if_due(lambda steps=steps: {"envstep": steps})  # the second has to wait
+    assert written == []
+    on_disk.set()
+    state.save(lambda: {"envstep": 3})
+    assert written == [{"envstep": 1}, {"envstep": 3}]
