@@ -392,13 +392,16 @@ class PolicyCommander(BaseCommander):
 
 @COMMANDER_REGISTRY.register("solo")
 class SoloCommander(PolicyCommander):
-    """One policy and one buffer, made with the learner's task; all collectors work for them."""
+    """One policy and one buffer, made with the learner's task; all collectors work for them.
+
+    A second learner has no task until the first one is lost: it is in reserve.
+    """
 
     config: State = dict(eval_share=0.1, greedy_share=0.5)
     _begins_with_eval = True
 
     def _new_trainee(self) -> Trainee | None:
-        if self._is_trained_out:
+        if self._is_trained_out or self._current:
             return None
         uid = uuid.uuid4().hex[:8]
         return Trainee(policy_id=f"policy_{uid}", buffer_id=f"buffer_{uid}")

@@ -649,6 +649,17 @@ def test_the_last_evaluation_is_tried_some_times(commander):
     assert "the last evaluation failed" in commander.finished_reason
 
 
+def test_a_second_learner_is_in_reserve():
+    commander = made(commander={"learner_task_space": 2})
+    first = commander.get_learner_task()
+    assert commander.get_learner_task() is None  # no collector would work for another policy
+    commander.notify_fail_learner_task(first)
+    second = commander.get_learner_task()
+    assert (second["policy_id"], second["buffer_id"]) == (first["policy_id"], first["buffer_id"])
+    commander.finish_learner_task(second["task_id"], {"learner_step": 100})
+    assert evaluation(commander)["collector_cfg"]["policy_update_path"] == first["policy_id"]
+
+
 # Solo: scalars, state
 
 
