@@ -132,6 +132,8 @@ DATA_RATE_SPAN = 5.0
 #: How long an evaluation waits for an idle collector, and the wait after a failed evaluation.
 EVAL_GRACE = 0.5
 EVAL_RETRY = 1.0
+#: How long a league waits with a player's snapshot that could not be kept.
+SNAPSHOT_RETRY = 10.0
 #: Timeout of ``ding status``.
 STATUS_TIMEOUT = 5.0
 

@@ -1,6 +1,7 @@
 """The commander of games for two, whose players come from a league."""
 
 import logging
+import math
 import os
 from collections import Counter
 from typing import Any
@@ -9,7 +10,7 @@ from easydict import EasyDict
 
 from ding.league import ActivePlayer, BaseLeague, create_league
 from ding.league.shared_payoff import LeagueJob
-from ding.utils import COMMANDER_REGISTRY
+from ding.utils import COMMANDER_REGISTRY, durations
 from ding.utils.errors import CheckpointError, CheckpointNotFoundError, ConfigError
 from ding.utils.types import Settings, State
 from ding.worker.tasks import CollectorReport, CollectorTask, LearnerNews
@@ -42,6 +43,7 @@ class OneVsOneCommander(PolicyCommander):
     def __init__(self, cfg: Settings) -> None:
         super().__init__(cfg)
         self._eval_turn = 0
+        self._snapshot_pauses: dict[str, float] = {}  # until when, by player
         self._league = self._make_league()
         players = self._league.active_players
         self.policy_num = len(players)
@@ -162,11 +164,15 @@ class OneVsOneCommander(PolicyCommander):
         self._league.update_active_player(
             {"player_id": player_id, "train_iteration": trainee.learner_step}
         )
+        if self.clock() < self._snapshot_pauses.get(player_id, -math.inf):
+            return
         try:
             self._league.judge_snapshot(player_id)
         except CheckpointNotFoundError:
             return  # its learner has not published weights yet: the next report is soon
         except (CheckpointError, OSError) as error:
+            # A full disk: a learner reports several times in a second.
+            self._snapshot_pauses[player_id] = self.clock() + durations.SNAPSHOT_RETRY
             _logger.warning("no snapshot of %s was kept: %s", player_id, error)
 
     def _keep_weights(self, path: str, as_path: str) -> None:

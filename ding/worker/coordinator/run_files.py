@@ -64,11 +64,17 @@ class RunFiles:
         they are also in the run's folder, for runs that are resumed.
 
         Raises:
-            CheckpointError: There are none, they cannot be read, or not be written.
+            CheckpointError: There are none, they cannot be read, or not be written; then nothing
+                is kept.
         """
         found, path = self._weights.newest(name), _kept_path(as_name)
-        self._artifacts.save(path, {"state": found.state, "facts": dict(found.facts)})
+        # First, as the other one is never removed.
         self._weights.publish(as_name, found)
+        try:
+            self._artifacts.save(path, {"state": found.state, "facts": dict(found.facts)})
+        except BaseException:
+            self.remove(f"weights {as_name}", partial(self._weights.remove, as_name))
+            raise
 
     def restore_weights(self, names: Iterable[str]) -> None:
         """Publish again what was kept under these names, and is gone with the end of the run.

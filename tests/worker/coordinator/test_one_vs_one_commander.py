@@ -6,7 +6,7 @@ from easydict import EasyDict
 
 from ding.league import OneVsOneLeague
 from ding.policy import DQNPolicy
-from ding.utils import LEAGUE_REGISTRY, deep_merge_dicts
+from ding.utils import LEAGUE_REGISTRY, deep_merge_dicts, durations
 from ding.utils.errors import ConfigError
 from ding.worker import create_parallel_commander
 from ding.worker.coordinator.one_vs_one_parallel_commander import OneVsOneCommander
@@ -157,12 +157,19 @@ def test_games_count_in_the_league(tmp_path):
     assert len(commander.league.historical_players) == 2
 
 
-def test_a_snapshot_that_cannot_be_written_is_reported(tmp_path, caplog, monkeypatch):
+def test_a_snapshot_that_cannot_be_written_is_reported_and_tried_again_later(tmp_path, caplog):
     commander = made(tmp_path)
     learner_task = commander.get_learner_task()
-    (tmp_path / learner_task["policy_id"]).mkdir()
-    commander.update_learner_info(learner_task["task_id"], {"learner_step": 20})
-    assert "no snapshot of naive_sp_player_default_0 was kept" in caplog.text
+    weights = tmp_path / learner_task["policy_id"]
+    weights.mkdir()
+    for step in (20, 21):
+        commander.update_learner_info(learner_task["task_id"], {"learner_step": step})
+    assert caplog.text.count("no snapshot of naive_sp_player_default_0 was kept") == 1
+    weights.rmdir()
+    publish(tmp_path, learner_task)
+    commander.clock_now += durations.SNAPSHOT_RETRY
+    commander.update_learner_info(learner_task["task_id"], {"learner_step": 22})
+    assert len(commander.league.historical_players) == 1
 
 
 def test_evaluations_are_against_what_the_environment_offers(tmp_path):
