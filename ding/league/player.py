@@ -167,6 +167,11 @@ class ActivePlayer(Player):
         name = names[self._rng.choice(len(names), p=list(self._branches.values()))]
         return {"opponent": getattr(self, f"_{name}_branch")()}
 
+    @property
+    def eval_difficulty(self) -> int:
+        """The opponent of evaluations, counted from the easiest one, 0."""
+        return self._difficulty
+
     def increment_eval_difficulty(self) -> bool:
         """Use the next harder opponent in evaluations; False if there is none."""
         if self._difficulty + 1 >= len(self._eval_opponent_difficulty):

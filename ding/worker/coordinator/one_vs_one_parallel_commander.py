@@ -131,7 +131,8 @@ class OneVsOneCommander(PolicyCommander):
         settings = _game(league_job)
         if is_eval:
             env = {**task_env(self._cfg, True), "eval_opponent": league_job["eval_opponent"]}
-            settings = {**settings, "env": env}
+            player: Any = self._league.get_player_by_id(str(trainee.player_id))
+            settings = {**settings, "env": env, "eval_stage": player.eval_difficulty}
         return OpenTask(trainee, is_eval, settings, league_job)
 
     def _whose_turn(self, trainees: list[Trainee], is_eval: bool) -> Trainee:

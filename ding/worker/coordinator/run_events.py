@@ -81,7 +81,7 @@ class RunEvents(Run):
         if state is None or not self._done(state):
             return
         is_eval = state.is_eval
-        is_best = self.facts.finished(task_id, is_eval, finished_task)
+        is_best = self.facts.finished(task_id, is_eval, finished_task, state.eval_stage)
         converged = self.ask(self.commander.finish_collector_task, task_id, finished_task)
         if as_count(finished_task.get("real_episode_count")):
             self.retries.progress("evaluation" if is_eval else "collector")

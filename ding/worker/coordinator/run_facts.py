@@ -24,7 +24,7 @@ SAME_CAUSE_LIMIT = 10
 #: The state that another coordinator needs to resume the run.
 _SAVED = (
     *("envstep", "episodes", "train_iter", "episode_return", "last_eval_return"),
-    *("best_return", "env_statistics"),
+    *("best_return", "best_stage", "env_statistics"),
 )
 
 
@@ -147,6 +147,7 @@ class RunFacts:
 
     Attributes:
         clock: Returns the time in seconds.
+        best_stage: How hard the evaluation was that gave ``best_return``, see `TaskState`.
         troubles: What keeps workers from a part of their work, by their names.
     """
 
@@ -157,6 +158,7 @@ class RunFacts:
         self.episode_return: float | None = None
         self.last_eval_return: float | None = None
         self.best_return: float | None = None
+        self.best_stage = 0
         self.failures: deque[FailureStatus] = deque(maxlen=KEPT_FAILURES)
         self.troubles: dict[str, str] = {}
         self.env_statistics: Statistics = {}
@@ -189,8 +191,9 @@ class RunFacts:
         self.envstep += new
         return self.envstep
 
-    def finished(self, task_id: str, is_eval: bool, info: CollectorReport) -> bool:
-        """A collector's task is done; whether it was the best evaluation so far."""
+    def finished(self, task_id: str, is_eval: bool, info: CollectorReport, stage: int = 0) -> bool:
+        """A collector's task is done; whether it was the best evaluation so far: of those of the
+        highest ``stage``, the one with the highest return."""
         reward = mean_return(info, is_eval)
         if not is_eval:
             self.stepped(task_id, info.get("step_count"))
@@ -202,8 +205,10 @@ class RunFacts:
         if reward is None:
             return False
         self.last_eval_return = reward
-        is_best = self.best_return is None or reward > self.best_return
-        self.best_return = reward if is_best else self.best_return
+        best = self.best_return
+        is_best = best is None or (stage, reward) > (self.best_stage, best)
+        if is_best:
+            self.best_return, self.best_stage = reward, stage
         return is_best
 
     def trained(self, policy_id: str, info: LearnerInfo) -> int:
@@ -279,7 +284,8 @@ class RunFacts:
         return {name: getattr(self, name) for name in _SAVED}
 
     def load_state_dict(self, state_dict: State) -> None:
-        vars(self).update({name: state_dict[name] for name in _SAVED})
+        # States of earlier versions have no stage.
+        vars(self).update({name: state_dict[name] for name in _SAVED if name in state_dict})
 
 
 class RetryLimit:

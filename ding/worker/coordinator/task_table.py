@@ -60,6 +60,12 @@ class TaskState:
         return bool(self._part("collector_cfg").get("eval_flag", False))
 
     @property
+    def eval_stage(self) -> int:
+        """How hard an evaluation is: returns of two stages are not comparable."""
+        stage = self._part("collector_cfg").get("eval_stage", 0)
+        return stage if isinstance(stage, int) else 0
+
+    @property
     def weights_names(self) -> list[str]:
         """The weights that a collector plays with."""
         names = self._part("collector_cfg").get("policy_update_path")

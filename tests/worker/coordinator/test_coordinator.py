@@ -603,6 +603,19 @@ def test_best_evaluation_becomes_a_checkpoint():
     assert left_files() == []
 
 
+def test_the_best_evaluation_is_one_against_the_hardest_opponent():
+    player = {**PLAYER, "one_phase_step": 10**9, "eval_opponent_difficulty": ["random", "rule"]}
+    league = {"path_policy": "policy", "naive_sp_player": player}
+    own = {"type": "one_vs_one", "league": league, "eval_interval": 0.0}
+    collector = evaluating([{"reward_mean": 9.0}], then={"reward_mean": 2.0})
+    run = Run({"c": collector, "l": publishing()}, commander=own)
+    run.commander._stop_value = 5.0
+    with run:
+        eventually(lambda: run.status()["best_return"] == 2.0)
+        eventually(lambda: read_file("exp/ckpt/ckpt_best.pth.tar")["eval_result"] == 2.0)
+        assert run.commander.league.active_players[0].eval_difficulty == 1
+
+
 def test_machine_use_of_workers_is_shown_and_logged(monkeypatch):
     monkeypatch.setattr(durations, "USAGE_SPAN", 0.05)
     workers = {"c": FakeCollector(), "l": slow(FakeLearner(iterations=1e9), 0.01)}
