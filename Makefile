@@ -15,8 +15,23 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 tests = $(1) -m pytest -n $(JOBS) -m '$(2)' $(3) || { echo "Once more, one at a time: what failed"; \
 	$(1) -m pytest --last-failed --last-failed-no-failures none -m '$(2)' --learning-seed 1 $(3); }
 
-# Tests whose results depend on how sums are rounded; those of processes, servers and pages do not.
-COMPUTING := $(addprefix tests/, configs data entry envs learning model policy rl_utils torch_utils user_code)
+# Slow tests whose results depend on how torch rounds sums; those of processes, servers, files and pages do not.
+COMPUTING := $(addprefix tests/, configs learning model policy rl_utils torch_utils user_code) \
+	$(wildcard tests/entry/test_serial_*.py) $(addprefix tests/entry/, test_env_statistics.py \
+	test_offline_recipes.py test_resume.py test_resume_own_policy.py test_zoo.py)
+
+# Tests of processes, signals, servers, faults and pages, whose results do not depend on torch, numpy or gymnasium.
+WAITING := $(addprefix tests/, interaction parallel \
+	board/test_browser.py board/test_floods.py board/test_live_run.py board/test_run_list.py board/test_server.py \
+	docs/test_architecture.py docs/test_commands.py docs/test_site.py \
+	entry/run entry/test_dist_entry.py entry/test_faults.py entry/test_hangs.py entry/test_run_folder_lost.py \
+	entry/test_seed_runs.py entry/test_supervisor.py entry/test_sweep.py \
+	utils/test_console.py utils/test_logging_faults.py utils/test_process_identity.py \
+	utils/test_reporting_thread.py utils/test_run_lock.py utils/test_usage.py \
+	worker/collector/test_lost_workers.py worker/coordinator/test_comm_coordinator.py \
+	worker/coordinator/test_comm_join.py worker/coordinator/test_foreign_peers.py \
+	worker/coordinator/test_operator_server.py worker/coordinator/test_run_master.py \
+	worker/coordinator/test_strangers.py worker/engines/test_http_door.py worker/engines/test_http_messages.py)
 
 # What runs between two edits: of each layer the files whose tests compute at once, without processes,
 # sockets and waiting, and the smallest trainings that run through all layers.
@@ -76,11 +91,11 @@ test-default: export ATEN_CPU_CAPABILITY = default
 test-default: $(VENV)/installed-test ## Run the slow tests that compute again without vector instructions, as other processors round
 	$(call tests,$(BIN)/python,slow,$(COMPUTING))
 
-test-oldest: ## Run the fast tests with the oldest torch, numpy and gymnasium that are claimed
+test-oldest: ## Run the fast tests that use torch, numpy or gymnasium with the oldest ones that are claimed
 	@echo "Installing into $(VENV)-oldest; the first time takes some minutes: this torch may bring CUDA, 4 GB"
 	@$(PYTHON) -m venv $(VENV)-oldest
 	@$(VENV)-oldest/bin/python -m pip install -q -c constraints-oldest.txt -e '.[test,video]'
-	$(call tests,$(VENV)-oldest/bin/python,not slow)
+	$(call tests,$(VENV)-oldest/bin/python,not slow,$(addprefix --ignore=,$(WAITING)))
 
 # For most Pythons on Linux, torch comes with CUDA: some GB to download.
 test-newest: ## Run the fast tests with the newest Python that is there
