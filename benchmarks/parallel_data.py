@@ -24,8 +24,8 @@ from _timing import HERE, Figure, table
 MOST_ROUNDS = 3
 #: Seconds that a run has to come up in.
 START_LIMIT = 60.0
-#: Seconds of training that are not counted.
-WARM_UP = 2.0
+#: Seconds of training that are not counted, and the fewest that are counted by `run_all.py`.
+WARM_UP, LEAST_SECONDS = 2.0, 5.0
 #: Seconds between two looks for a new policy, and what may come on top.
 UPDATE_SECONDS, SLACK = 0.5, 0.05
 
@@ -48,13 +48,13 @@ CASES = {
 }
 
 
-def measure(rounds: int, seconds: float) -> list[Figure]:
-    """Figures of up to ``rounds`` runs of each case, each over ``seconds`` (5 at least)."""
+def measure(rounds: int, seconds: float, least: float = LEAST_SECONDS) -> list[Figure]:
+    """Figures of up to ``rounds`` runs of each case, each over ``seconds`` (``least`` at least)."""
     rounds = min(rounds, MOST_ROUNDS)
     found: dict[str, list[dict[str, float]]] = {name: [] for name in CASES}
     for _ in range(rounds):
         for name in CASES:
-            found[name].append(watch(name, max(seconds, 5.0)))
+            found[name].append(watch(name, max(seconds, least)))
             print(name, found[name][-1], file=sys.stderr, flush=True)
     cartpole, atari = ([one[key] for one in found[name]] for name, key in _KEYS)
     late = [max(one["age"] - UPDATE_SECONDS, 1e-3) for one in found["policy"]]
@@ -111,8 +111,14 @@ def _collect(child: subprocess.Popen, log: Path, seconds: float) -> list[dict[st
         time.sleep(0.1)
     begin = time.monotonic() + WARM_UP
     time.sleep(WARM_UP + seconds + 0.6)
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    return [line for line in lines if line["time"] >= begin]
+    deadline = time.monotonic() + START_LIMIT
+    while True:
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        counted = [line for line in lines if line["time"] >= begin]
+        # Rates need two counts, which a busy machine may not reach in a short measurement.
+        if sum("rows" in line for line in counted) > 1 or time.monotonic() > deadline:
+            return counted
+        time.sleep(0.1)
 
 
 def _rates(lines: list[dict[str, float]]) -> dict[str, float]:
@@ -149,4 +155,4 @@ if __name__ == "__main__":
     if args.serve:
         serve(CASES[args.serve])
     else:
-        print(table(measure(args.rounds, args.seconds)))
+        print(table(measure(args.rounds, args.seconds, least=0.0)))

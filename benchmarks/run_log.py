@@ -15,11 +15,12 @@ import time
 
 from _timing import HERE, Figure, command_line
 
-ENV_STEPS = 12_000
+#: Env steps of a run per second of `--seconds`, and the fewest.
+ENV_STEPS, FEWEST = 12_000, 1_000
 MODES = ("live", "plain", "quiet")
 
 
-def run() -> None:
+def run(env_steps: int) -> None:
     """Train with all calls timed; prints the seconds of the run and of the calls."""
     os.chdir(tempfile.mkdtemp())
     sys.path.insert(0, str(HERE.parent / "configs" / "cartpole"))
@@ -62,13 +63,13 @@ def run() -> None:
     main_config.env.stop_value = 10**6
     main_config.policy.eval.evaluator.eval_freq = 1000
     starts[0] = time.perf_counter()
-    serial_pipeline((main_config, create_config), 0, max_env_step=ENV_STEPS)
+    serial_pipeline((main_config, create_config), 0, max_env_step=env_steps)
     total = time.perf_counter() - starts[0]
     with open(os.environ["RUN_LOG_RESULT"], "w") as file:
         json.dump([total, spent[0], threading.active_count()], file)
 
 
-def _share(mode: str) -> float:
+def _share(mode: str, env_steps: int) -> float:
     """Share of the calls in the time of a run, in percent; on a separate terminal."""
     result = tempfile.mktemp()
     master, slave = pty.openpty()
@@ -82,7 +83,8 @@ def _share(mode: str) -> float:
         "RUN_LOG_RESULT": result,
         "TERM": "xterm-256color",
     }
-    subprocess.run([sys.executable, __file__, "--run"], env=env, stdout=slave, check=True)
+    command = [sys.executable, __file__, "--run", str(env_steps)]
+    subprocess.run(command, env=env, stdout=slave, check=True)
     os.close(slave)
     with open(result) as file:
         total, spent, _ = json.load(file)
@@ -99,10 +101,11 @@ def _drain(master: int) -> None:
 
 
 def measure(rounds: int, seconds: float) -> list[Figure]:
+    env_steps = max(FEWEST, round(ENV_STEPS * seconds))
     shares: dict[str, list[float]] = {mode: [] for mode in MODES}
     for _ in range(max(1, rounds // 3)):
         for mode in MODES:
-            shares[mode].append(100 * _share(mode))
+            shares[mode].append(100 * _share(mode, env_steps))
     return [
         Figure(f"console ({mode}) and run log", values, [1.0] * len(values), "limit", 1, "%", True)
         for mode, values in shares.items()
@@ -111,6 +114,6 @@ def measure(rounds: int, seconds: float) -> list[Figure]:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--run"]:
-        run()
+        run(int(sys.argv[2]))
         sys.exit()
     command_line(__doc__, {}, measure)

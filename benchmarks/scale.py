@@ -39,7 +39,8 @@ from ding.worker.seams import Engine
 
 HERE = Path(__file__).resolve().parent
 ENGINES = ("local", "flask_fs", "ray")
-#: Seconds in which workers may come, and in which the run settles before it is measured.
+#: Seconds in which workers may come; seconds in which the run settles before it is measured, or
+#: fewer if the measurement itself is shorter.
 COME, SETTLE = 120.0, 3.0
 
 
@@ -126,7 +127,7 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         with coordinator_of(engine, names, (rate, draw), processes, folder) as coordinator:
             wait_for_all(coordinator, count + 1)
-            time.sleep(SETTLE)
+            time.sleep(min(SETTLE, seconds))
             begin, cpu, others = time.monotonic(), time.process_time(), cpu_of_others()
             before = coordinator.status()
             time.sleep(seconds)
