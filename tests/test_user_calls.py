@@ -182,7 +182,7 @@ def test_a_manager_has_its_reference():
         return DingEnvWrapper(gymnasium.make("CartPole-v1"))
 
     manager = BaseEnvManager([make, make], BaseEnvManager.default_config())
-    assert isinstance(manager._env_ref, DingEnvWrapper)
+    assert isinstance(manager.env_ref, DingEnvWrapper)
     assert manager._env_ref is manager.env_ref
     manager.launch()
     manager.close()
@@ -221,10 +221,16 @@ def test_alpha_can_be_changed():
     buffer.close()
 
 
-def test_an_operator_may_be_an_address():
-    for address in ("https://operator.example:7443", "http://operator.example:80"):
-        assert OperatorServer(address)._engine.get_url() == f"{address}/v1alpha1"
-    assert "https://a:443/" in OperatorServer("https://a")._engine.get_url()
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        ("https://operator.example:7443", "https://operator.example:7443"),
+        ("http://operator.example:80", "http://operator.example:80"),
+        ("https://a", "https://a:443"),
+    ],
+)
+def test_an_operator_may_be_an_address(given, address):
+    assert OperatorServer(given)._engine.get_url() == f"{address}/v1alpha1"
 
 
 OLD_STATE = {"data": [None], "use_count": {}, "tail": 0, "max_priority": 1.0, "sum_tree": [0.0]}

@@ -112,13 +112,18 @@ def train_side_by_side(base: str, seeds: Sequence[int], jobs: int, args: Sequenc
 
 
 class Commands:
-    """Runs of the command, `jobs` at a time, that end with this process."""
+    """Runs of the command, `jobs` at a time, that end with this process.
+
+    Attributes:
+        is_ending: Whether no further run is started.
+        running: The processes of the runs that have not ended.
+    """
 
     def __init__(self, jobs: int) -> None:
         self.is_ending = False
         self._jobs = jobs
         self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self.running: set[subprocess.Popen[bytes]] = set()
         self._stop = StopSignal()
         threads = max(1, (os.cpu_count() or 1) // jobs)
         self._env = {"OMP_NUM_THREADS": str(threads), **os.environ, "DING_CONSOLE": "quiet"}
@@ -171,9 +176,9 @@ class Commands:
                 process = subprocess.Popen(
                     command, env=self._env, stdout=output, stderr=subprocess.STDOUT
                 )
-                self._running.add(process)
+                self.running.add(process)
             status = _wait(process, is_enough)
-            self._running.discard(process)
+            self.running.discard(process)
             output.seek(0)
             return status, output.read().decode(errors="replace")
 
@@ -181,7 +186,7 @@ class Commands:
         """Have all of them save and end, as SIGTERM does; kill those that do not."""
         with self._lock:
             self.is_ending = True
-            running = list(self._running)
+            running = list(self.running)
         for process in running:
             process.terminate()
         try:

@@ -216,19 +216,19 @@ def test_those_that_do_not_end_with_this_process_are_killed(deaf):
 
 
 def interrupt_when(started, commands):
-    wait_for(lambda: started.exists() and len(commands._running) == 2)
+    wait_for(lambda: started.exists() and len(commands.running) == 2)
     os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_an_error_of_one_ends_the_others(deaf):
     def fail():
-        wait_for(lambda: len(commands._running) == 1)
+        wait_for(lambda: len(commands.running) == 1)
         raise RuntimeError("of a thread")
 
     steps = iter([lambda: commands.run([]) is None, fail])
     with pytest.raises(RuntimeError, match="of a thread"), Commands(2) as commands:
         commands.work(lambda: next(steps)())
-    assert not commands._running
+    assert not commands.running
 
 
 def test_a_signal_that_is_swallowed_is_raised_later():

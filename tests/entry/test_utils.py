@@ -1,5 +1,7 @@
 """Small parts of pipelines."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 import torch
@@ -89,8 +91,10 @@ def test_parts_are_closed_even_if_one_cannot_be(parts, monkeypatch):
     def fail():
         raise ValueError("cannot close")
 
+    close = Mock(wraps=parts.evaluator.close)
+    monkeypatch.setattr(parts.evaluator, "close", close)
     monkeypatch.setattr(parts.collector, "close", fail)
     with pytest.raises(ValueError, match="cannot close"):
         parts.close()
-    assert parts.evaluator._env.closed
+    close.assert_called_once_with()
     monkeypatch.undo()

@@ -363,9 +363,8 @@ def test_alone_values_and_what_others_add():
     env.seed(0)
     obs = {name: torch.from_numpy(part)[None, None] for name, part in env.reset().items()}
     out = model.unroll(obs, model.initial_state(1))
-    alone, _, _ = model._q_alone_network.unroll(
-        obs["agent_alone_state"], model._q_alone_network.initial_state(1, 2)
-    )
+    network = model._q_alone_network
+    alone, _, _ = network.unroll(obs["agent_alone_state"], network.initial_state(1, 2))
     alone_obs = {**obs, "agent_state": obs["agent_alone_padding_state"]}
     padded = model.unroll(alone_obs, model.initial_state(1))
     assert torch.allclose(padded["logit"] - alone, out["nobody_logit"], atol=1e-6)

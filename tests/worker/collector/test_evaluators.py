@@ -6,7 +6,7 @@ import pytest
 import torch
 from easydict import EasyDict
 
-from ding.envs import PoolEnvManager
+from ding.envs import BaseEnvManager, PoolEnvManager
 from ding.utils.errors import ConfigError, DataError, EnvError
 from ding.worker import (
     BattleInteractionSerialEvaluator,
@@ -140,8 +140,7 @@ class TestInteraction:
 
     @POLICIES
     def test_environments_that_are_done_for_good(self, policy_cls, make):
-        env = line_manager()
-        env = type(env)(env._env_fn, EasyDict(episode_num=1))
+        env = BaseEnvManager([lambda: LineEnv({"number": 0})], EasyDict(episode_num=1))
         with pytest.raises(EnvError, match="all are done"):
             make(policy=policy_cls().eval_mode, env=env).eval()
 
