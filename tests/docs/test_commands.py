@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from ding.entry.cli import main as ding
+from tests.children import start_ding
 from tests.docs.fences import FIRST_HOUR, ROOT, commands, inline_commands
 
 #: What is added to a command so that it ends soon.
@@ -85,17 +86,6 @@ def test_command(args, workplace, monkeypatch):
         assert os.listdir(args[args.index("--replay-path") + 1])
 
 
-def start(folder, args):
-    return subprocess.Popen(
-        [sys.executable, "-m", "ding.entry.cli", *args],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_commands_of_parallel_mode(workplace):
@@ -103,7 +93,7 @@ def test_commands_of_parallel_mode(workplace):
     lines.sort(key=lambda args: args[1] == "status")
     assert lines[-1] == ("ding", "status", "exp/cartpole_dqn_parallel")
     for args in lines:
-        process = start(workplace, shortened(args))
+        process = start_ding(*shortened(args), folder=workplace)
         output, _ = process.communicate(timeout=120)
         assert process.returncode == 0, output
     assert "finished" in output
@@ -117,13 +107,14 @@ def test_commands_of_dist_mode(workplace):
     # Another example follows, of hosts that do not exist here.
     parts = parts[: next((i for i, args in enumerate(parts) if "config" in args), None)]
     assert len(parts) > 1
-    process = start(workplace, config[1:])
+    process = start_ding(*config[1:], folder=workplace)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output
     exp = re.search(r"-c (\S+)/total_config.py", output)[1]
     processes = []
     for args in parts:
-        processes.append(start(workplace, [word.replace("<exp>", exp) for word in args[1:]]))
+        part = [word.replace("<exp>", exp) for word in args[1:]]
+        processes.append(start_ding(*part, folder=workplace))
         deadline = time.monotonic() + 60
         while len(processes) == 1 and not (workplace / exp / "coordinator.json").exists():
             assert processes[0].poll() is None, processes[0].communicate()[0]

@@ -1,36 +1,28 @@
 """The first hour works as a newcomer pastes it: file after file, command after command."""
 
-import os
+import glob
 import re
-import subprocess
-import sys
+import shlex
 from pathlib import Path
 
 import pytest
 
+from tests.children import start_ding, start_python
 from tests.docs.fences import FIRST_HOUR, ROOT
 
 #: Set-up of the shell, which the tests have.
 SET_UP = ("python3 -m venv", "source", "pip")
+START = {"ding": start_ding, "python": start_python}
 
 
 def pasted(line):
     """Output of a command of the page."""
-    line = re.sub(r"^(ding|python)\b", lambda m: COMMANDS[m[1]], line)
-    done = subprocess.run(
-        line,
-        shell=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "DING_CONSOLE": "plain"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
-COMMANDS = {"ding": f"{sys.executable} -m ding", "python": sys.executable}
+    command, *words = shlex.split(line)
+    words = [name for word in words for name in (sorted(glob.glob(word)) or [word])]
+    child = START[command](*words)
+    output, _ = child.communicate(timeout=120)
+    assert child.returncode == 0, output
+    return output
 
 
 @pytest.mark.slow
