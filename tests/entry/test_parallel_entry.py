@@ -64,7 +64,7 @@ class Judge(Diary):
         return self.samples > 0
 
 
-@pytest.mark.parametrize("by_config", [None, f"{__name__}:Judge", Judge])
+@pytest.mark.parametrize("by_config", [None, Judge])
 def test_callbacks_are_called_by_the_coordinator(by_config):
     configs = small_configs(stop_value=501)
     if by_config is not None:

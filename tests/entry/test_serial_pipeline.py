@@ -28,8 +28,9 @@ def train(policy="dqn", manager="base", limits=None, seed=0, envs=None, **change
     return pipeline(config, seed=seed, env_setting=envs or walk_envs(), **limits)
 
 
-@pytest.mark.parametrize("manager", ["base", "subprocess", "async_subprocess"])
-@pytest.mark.parametrize("policy", ["dqn", "ppo"])
+@pytest.mark.parametrize(
+    ("policy", "manager"), [("dqn", "base"), ("ppo", "subprocess"), ("dqn", "async_subprocess")]
+)
 def test_run_folder_holds_all_that_happened(policy, manager):
     train(policy, manager)
     record = run_json()
