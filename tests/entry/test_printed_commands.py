@@ -80,6 +80,9 @@ create_config = dict(
 WAYS = {
     "id of a neighbour": ("import counting_env", "env_id='Counting-v0', ", "gymnasium"),
     "type of the config": (MODULE, "", "counting"),
+}
+#: The same parts, combined the other way.
+MORE_WAYS = {
     "type of a neighbour": ("import counting_env", "", "counting"),
     "id of the config": (MODULE, "env_id='Counting-v0', ", "gymnasium"),
 }
@@ -94,9 +97,14 @@ def shell(*args):
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("way", WAYS)
-def test_with_an_environment_of_the_users(way):
-    head, env_id, type_ = WAYS[way]
+@pytest.mark.parametrize(
+    ("head", "env_id", "type_"),
+    [
+        *(pytest.param(*parts, id=way) for way, parts in WAYS.items()),
+        *(pytest.param(*parts, id=way, marks=pytest.mark.slow) for way, parts in MORE_WAYS.items()),
+    ],
+)
+def test_with_an_environment_of_the_users(head, env_id, type_):
     folder = pathlib.Path("elsewhere")
     folder.mkdir()
     (folder / "counting_env.py").write_text(MODULE)
