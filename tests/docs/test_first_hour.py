@@ -17,9 +17,9 @@ START = {"ding": start_ding, "python": start_python}
 
 def pasted(line):
     """Output of a command of the page."""
-    command, *words = shlex.split(line)
-    words = [name for word in words for name in (sorted(glob.glob(word)) or [word])]
-    child = START[command](*words)
+    command, *given = shlex.split(line)
+    args = [name for arg in given for name in (sorted(glob.glob(arg)) or [arg])]
+    child = START[command](*args)
     output, _ = child.communicate(timeout=120)
     assert child.returncode == 0, output
     return output
