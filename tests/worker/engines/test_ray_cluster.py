@@ -105,7 +105,7 @@ def test_a_run_over_two_nodes_leaves_all_its_files_with_the_driver(cluster, tmp_
     assert_all_was_told(tmp_path / "diary.txt")
 
 
-def test_a_collector_is_killed(cluster, tmp_path):
+def test_workers_that_are_killed_or_stopped_are_replaced(cluster, tmp_path):
     with run_on(cluster, tmp_path) as run:
         run.wait_for("updates", lambda s: s["train_iter"] >= 20, SLOW)
         killed = run.kill("collector0")
@@ -113,17 +113,15 @@ def test_a_collector_is_killed(cluster, tmp_path):
         learns_on(run)
         assert "collector0" in run.output
         assert "starting it again (1 of 5)" in run.output
-        interrupted(run)
-
-
-def test_the_learner_is_killed_and_goes_on_from_its_state(cluster, tmp_path):
-    with run_on(cluster, tmp_path) as run:
         run.wait_for("a saved state", lambda s: saved_iteration(run.exp) >= 50, SLOW)
         killed = run.kill("learner0")
         wait_for_another(run, "learner0", killed)
         after = learns_on(run, 20)
-        assert after["train_iter"] > 50
+        assert after["train_iter"] > 50  # continues from its state
+        stopped = run.kill("collector1", signal.SIGSTOP)
+        wait_for_another(run, "collector1", stopped)
         interrupted(run)
+    assert not Path(f"/proc/{stopped}").exists()
 
 
 def test_a_learner_of_two_processes_is_on_one_node(cluster, tmp_path):
@@ -132,15 +130,6 @@ def test_a_learner_of_two_processes_is_on_one_node(cluster, tmp_path):
         run.wait_for("workers", lambda s: s["train_iter"] > 0, SLOW)
         assert "learner_aggregator0" in run.status()["workers"]
         assert wait_for_the_goal(run)["status"] == "converged"
-
-
-def test_a_stopped_collector_is_replaced(cluster, tmp_path):
-    with run_on(cluster, tmp_path) as run:
-        run.wait_for("updates", lambda s: s["train_iter"] >= 20, SLOW)
-        stopped = run.kill("collector0", signal.SIGSTOP)
-        wait_for_another(run, "collector0", stopped)
-        interrupted(run)
-    assert not Path(f"/proc/{stopped}").exists()
 
 
 def test_a_node_comes_and_goes(cluster, tmp_path):
@@ -284,19 +273,20 @@ def test_the_head_is_killed(tmp_path):
         run.wait_until_alone(SLOW)
 
 
-@pytest.mark.parametrize("name", ["learner0", "learner1"])
-def test_a_process_of_a_learner_is_killed(tmp_path, name):
+def test_processes_of_a_learner_are_killed(tmp_path):
     """On a Ray of the run's own."""
     engine = dict(type="ray", object_store_memory=MEMORY)
     settings = dict(system=dict(engine=engine, learner_gpu_num=2))
     with parallel_run(tmp_path, stop_value=99, **settings) as run:
-        run.wait_for("updates", lambda s: s["train_iter"] >= 50, SLOW)
-        pid = run.pid_in_team(name)
-        os.kill(pid, signal.SIGKILL)
-        run.wait_for("line", lambda s: "starting it again (1 of 5)" in run.output, SLOW)
-        learns_on(run, 20)
-        assert run.pid_in_team(name) != pid
-        assert f"LearnerLost: {name}" in run.output
+        for name in ("learner0", "learner1"):
+            learns_on(run)
+            pid = run.pid_in_team(name)
+            os.kill(pid, signal.SIGKILL)
+            line = f"LearnerLost: {name}"
+            run.wait_for("line", lambda s, line=line: line in run.output, SLOW)
+            learns_on(run, 20)
+            assert run.pid_in_team(name) != pid
+            assert "starting it again (1 of 5)" in run.output
         interrupted(run)
 
 
