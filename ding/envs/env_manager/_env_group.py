@@ -57,7 +57,6 @@ class EnvGroup(EnvRunner):
     Attributes:
         envs: By env id.
         has_process: Whether they have this process for themselves, with its global generators.
-        before_reset: Called before each reset of an environment.
     """
 
     def __init__(self, spec: GroupSpec) -> None:
@@ -65,7 +64,6 @@ class EnvGroup(EnvRunner):
         self.envs: dict[int, AnyEnv] = {}
         self.states = dict.fromkeys(spec.env_fns, EnvState.VOID)
         self.has_process = False
-        self.before_reset: Callable[[], None] | None = None
         self._steps: dict[int, Callable[[Action], StepResult]] = {}  # as of the last reset
         #: Whether all of these are ``DingEnvWrapper.plain_step``, with gymnasium's five results.
         self._is_plain = False
@@ -338,8 +336,6 @@ class EnvGroup(EnvRunner):
         if seed is not None and (env_id in self._to_seed or seed[1] == PER_EPISODE):
             self._seed_env(env_id, *seed)
             self._to_seed.discard(env_id)
-        if self.before_reset is not None:
-            self.before_reset()
         self._returns[env_id] = 0.0
         env = self.envs[env_id]
         reset = timeout_wrapper(env.reset, self.settings.reset_timeout)

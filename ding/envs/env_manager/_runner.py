@@ -38,7 +38,7 @@ class GroupStep:
         first: By id, the first observations of episodes, and others that the step does not report.
         cut: Ids of those that were not asked for anything and begin a new episode all the same.
         states: By id, those that have changed.
-        error: What kept some environments from being reset.
+        error: What kept some environments from being reset, or has cost them an episode.
     """
 
     ids: Sequence[int] = ()

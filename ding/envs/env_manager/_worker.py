@@ -1,8 +1,7 @@
 """A worker process with some environments of a subprocess manager, and what it exchanges with it.
 
-A request is its name and its arguments, and has one answer. All of it is pickled, but for the one
-message that follows no request. The pipes connect processes of one program: nothing from outside is
-ever unpickled.
+A request is its name and its arguments, and has one answer. All of it is pickled. The pipes connect
+processes of one program: nothing from outside is ever unpickled.
 """
 
 import logging
@@ -59,9 +58,6 @@ class _Worker:
         self._connection = connection
         self._layout: Layout
         self._shared: Obs = None  # columns in shared memory
-        if spec.settings.step_timeout is not None and spec.settings.reset_timeout is None:
-            # The limit on steps must not cut short a reset that has none.
-            self.group.before_reset = lambda: connection.send_bytes(UNLIMITED)
 
     def run(self) -> None:
         """Answer requests for the group's methods: each has one reply, but `attach` has none."""
@@ -144,9 +140,6 @@ def _die_with_parent(connection: Connection, parent_pid: int, closing: threading
 
 
 # ---- messages -----------------------------------------------------------------------------------
-
-#: What follows may take any time: no time limit is set for it.
-UNLIMITED = b"unlimited"
 
 HAS_SHARED_MEMORY = hasattr(os, "memfd_create")  # on Linux
 

@@ -8,33 +8,35 @@ import select
 import signal
 import time
 import weakref
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from ding.envs.env_manager._env_group import EnvGroup
 from ding.envs.env_manager._env_types import GroupSpec
 from ding.envs.env_manager._obs_store import Layout
 from ding.envs.env_manager._runner import Answer, GroupStep
-from ding.envs.env_manager._worker import UNLIMITED, SharedBlock, received, send
+from ding.envs.env_manager._worker import SharedBlock, received, send
 from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
 from ding.utils import durations
-from ding.utils.errors import EnvDiedError, EnvTimeoutError
+from ding.utils.errors import EnvDiedError, EnvError, EnvTimeoutError
 from ding.utils.processes import ChildProcess, signal_name
 from ding.utils.types import State
 
-#: How often a process that dies is started again; the count begins again after this many answers.
+#: How often a process that dies is replaced; the count begins again after this many answers.
 _MOST_DEATHS, _GOOD_ANSWERS = 5, 100
 
 
 class WorkerLink:
     """Calls an ``EnvGroup`` in a worker process, and later in those that take its place.
 
-    Its answers come in the order of the requests. Waiting for one raises what ended the process, or
-    that it hangs; then it is `lost` until it is revived.
+    At most one step, or the resets of some environments, is under way. Waiting for an answer raises
+    what ended the process, or that it hangs; then it is `lost` until it is revived.
 
     Attributes:
         ids: Its environments.
-        pending: Of the steps and resets under way, the environments of each.
+        pending: The environments of the step or resets under way.
+        is_step: Whether that is a step.
+        deadline: Of its answer, by the monotonic clock.
+        recovered: What a process that replaced a lost one answered to resets; the next step's.
     """
 
     def __init__(
@@ -44,14 +46,17 @@ class WorkerLink:
         self._start_child, self._connect_timeout = start, connect_timeout
         self._memory: tuple[Layout, int, SharedBlock] | None = None
         self._statistics: tuple[object, ...] | None = None
-        #: How often the process may still die and be started again.
-        self.spare = _MOST_DEATHS
+        self._losses = 0
         self._start()
 
     # ---- life ---------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        self.pending: deque[list[int]] = deque()  # first: a watch may look at it from now on
+        self.pending: list[int] = []  # first: a watch may look at it from now on
+        self.is_step = False
+        self.deadline: float | None = None
+        self.recovered: GroupStep | None = None
+        self._reply: bytes | None = None  # that came before `receive` asked for it
         self._answers = 0
         self.child = self._start_child(self.spec)
         self.process, self._connection = self.child.process, self.child.link
@@ -62,8 +67,6 @@ class WorkerLink:
         self._poll.register(self._fd, select.POLLIN)
         self._poll.register(self.process.sentinel, select.POLLIN)
         self._is_lost = False
-        self.deadline: float | None = None  # of the last of those, by the monotonic clock
-        self.replies: deque[bytes] = deque()  # to these, that came before they were asked for
 
     @property
     def lost(self) -> bool:
@@ -73,6 +76,12 @@ class WorkerLink:
     def await_start(self) -> dict[str, FoundSpace]:
         limit = self._connect_timeout
         return received(self._next_reply(_deadline(limit), f"start within {limit} s"))
+
+    def may_lose(self, error: EnvError) -> bool:
+        """Count the loss of a process; whether another one may take its place."""
+        self._losses += 1
+        is_dead = isinstance(error, EnvDiedError)
+        return self._losses <= (_MOST_DEATHS if is_dead else self.spec.settings.max_retry - 1)
 
     def revive(self) -> None:
         """Start another process."""
@@ -101,7 +110,7 @@ class WorkerLink:
         self.child.kill()
         self.process.join(durations.ENV_JOIN)
         self._connection.close()
-        self.pending.clear()
+        self.pending = []
         self._finalizer.detach()
 
     # ---- requests -----------------------------------------------------------------------------
@@ -113,50 +122,47 @@ class WorkerLink:
         if method == "load_env_states":  # the next process must not begin as an earlier one did
             renewals = max(args[0][env_id]["renewals"] for env_id in self.ids)
             self.spec = dataclasses.replace(self.spec, renewals=renewals)
+        if self.pending and not self.has_answer:
+            self._reply = self._next_reply(self.deadline)
         self.post(method, *args)
-        self._keep_replies()
         return received(self._next_reply(None))
 
     def env_states(self) -> Mapping[int, State]:
         """Of its group; if it does not answer, of the one that its replacement would start with."""
-        deadline = time.monotonic() + durations.ENV_SETTLE
-        while len(self.replies) < len(self.pending):
-            if not self._readable(deadline) or not self.process.is_alive():
-                return EnvGroup(self._next_spec()).env_states()
-            self.replies.append(self._next_reply(self.deadline))
-        try:
-            return self.ask("env_states")
-        except EnvDiedError:
-            return EnvGroup(self._next_spec()).env_states()
+        may_ask = not self.pending or self.has_answer
+        if may_ask or self._readable(time.monotonic() + durations.ENV_SETTLE):
+            with contextlib.suppress(EnvDiedError):
+                return self.ask("env_states")
+        return EnvGroup(self._next_spec()).env_states()
 
     def begin(self, ids: list[int], method: str, *args: object) -> None:
-        limits, limit = self.spec.settings, None
-        # Each of its environments may begin a new episode with the step.
-        resets = self.ids if method == "step" else ids
-        if limits.reset_timeout is not None:
-            limit = limits.max_retry * (limits.reset_timeout + limits.retry_waiting_time)
-            limit *= len(resets)
-        if method == "step":  # with the resets after it
-            step_limit = limits.step_timeout
-            # A worker steps its environments one after the other.
-            limit = None if step_limit is None else len(self.ids) * step_limit + (limit or 0.0)
-        self.post(method, *args)
-        self.pending.append(ids)
-        self.deadline = _deadline(limit)
+        """Begin a step, or resets; `receive` waits for the answer."""
+        self.pending, self.is_step = ids, method == "step"
+        if self.recovered is None:
+            self.post(method, *args)
+        # Its environments are stepped one after the other, and each may begin a new episode.
+        limits = self.spec.settings
+        if limits.step_timeout is not None and limits.reset_timeout is not None:
+            resets = limits.max_retry * (limits.reset_timeout + limits.retry_waiting_time)
+            self.deadline = _deadline(len(self.ids) * (limits.step_timeout + resets))
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether `receive` need not wait."""
+        return self._reply is not None or self.recovered is not None
 
     def receive(self) -> GroupStep:
-        data = self.replies.popleft() if self.replies else self._next_reply(self.deadline)
-        ids = self.pending.popleft()
-        answer = received(data)
+        """The answer to the step or resets under way; of a recovered worker, its resets'."""
+        ids, answer = self.pending, self.recovered
+        if answer is None:
+            data = self._next_reply(self.deadline) if self._reply is None else self._reply
+            self.pending, self._reply = [], None
+            answer = received(data)
+        self.pending, self.recovered = [], None
         self._answers += 1
         if self._answers == _GOOD_ANSWERS:
-            self.spare = _MOST_DEATHS
+            self._losses = 0
         return GroupStep(ids, (), answer, [{}] * len(ids)) if type(answer) is list else answer
-
-    def drop_steps(self) -> None:
-        self._keep_replies()
-        self.pending.clear()
-        self.replies.clear()
 
     # ---- the pipe -----------------------------------------------------------------------------
 
@@ -165,25 +171,16 @@ class WorkerLink:
         with contextlib.suppress(OSError):  # a broken pipe
             send(self._connection, (name, *args))
 
-    def _keep_replies(self) -> None:
-        while len(self.replies) < len(self.pending):
-            self.replies.append(self._next_reply(self.deadline))
-
     def _next_reply(self, deadline: float | None, doing: str = "answer") -> bytes:
         if self._connection.closed:
             raise self._died()
-        while True:
-            if not self._readable(deadline):
-                late = deadline is not None and time.monotonic() >= deadline
-                raise self._too_late(doing) if late and self.process.is_alive() else self._died()
-            try:
-                data = self._connection.recv_bytes()
-            except (EOFError, OSError):
-                raise self._died() from None
-            if data != UNLIMITED:
-                return data
-            deadline = None if deadline == self.deadline else deadline
-            self.deadline = None
+        if not self._readable(deadline):
+            late = deadline is not None and time.monotonic() >= deadline
+            raise self._too_late(doing) if late and self.process.is_alive() else self._died()
+        try:
+            return self._connection.recv_bytes()
+        except (EOFError, OSError):
+            raise self._died() from None
 
     def _readable(self, deadline: float | None) -> bool:
         """Wait until there is a message, the process has ended or the deadline has passed."""
@@ -203,13 +200,13 @@ class WorkerLink:
                 f"ended with exit code {code}; its own output may state why, and "
                 "create_config.env_manager.type='base' runs the environments in this process"
             )
-        if not self.spare:
+        if self._losses == _MOST_DEATHS:
             how = f"died {_MOST_DEATHS + 1} times within {_GOOD_ANSWERS} steps, at last it {how}"
         return EnvDiedError(f"the process of {_named(self.ids)} {how}", self.ids[0])
 
     def _too_late(self, doing: str) -> EnvTimeoutError:
         self._is_lost = True
-        late = self.pending[0] if self.pending else self.ids
+        late = self.pending or self.ids
         limits = self.spec.settings
         return EnvTimeoutError(
             f"{_named(late)} did not {doing} in time (step_timeout={limits.step_timeout} s, "

@@ -18,7 +18,7 @@ from ding.envs.env_manager._worker_link import WorkerLink
 from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
 from ding.envs.vector_step import Actions, Obs
 from ding.utils import durations
-from ding.utils.errors import DingError, EnvDiedError, EnvError
+from ding.utils.errors import DingError, EnvError
 from ding.utils.types import Config, State
 
 _logger = logging.getLogger(__name__)
@@ -54,9 +54,6 @@ class WorkerPool(EnvRunner):
         self._block: SharedBlock | None = None
         self._layout: obs_store.Layout  # of that memory
         self._shared: Obs = None  # columns in that block
-        renew = spec.settings.retry_type == "renew"
-        #: How often a worker that hangs is replaced, or one whose environments cannot be made.
-        self._renewals = spec.settings.max_retry - 1 if renew else 0
 
     # ---- life ------------------------------------------------------------------------------------
 
@@ -89,25 +86,32 @@ class WorkerPool(EnvRunner):
             link.attach(layout, count, self._block)
 
     def ready(self) -> list[int]:
-        running, busy = super().ready(), self.in_flight
-        return [i for i in running if i not in busy] if busy else running
+        running, busy = super().ready(), [link for link in self._links if link.pending]
+        return [i for i in running if self._links[i // self._per_worker] not in busy]
 
     @property
     def in_flight(self) -> Sequence[int]:
-        return [env_id for link in self._links for ids in link.pending for env_id in ids]
+        return [env_id for link in self._links for env_id in link.pending]
 
     # ---- requests --------------------------------------------------------------------------------
 
     def ask(self, method: str, env_id: int, *args: object) -> Answer:
-        return self._links[env_id // self._per_worker].ask(method, env_id, *args)
+        return self._ask(self._links[env_id // self._per_worker], method, env_id, *args)
 
     def ask_all(self, method: str, *args: object) -> list[Answer]:
-        """Call it in all groups but those of lost workers, which the next step replaces."""
-        answers = []
-        for link in self._links:
-            with contextlib.suppress(EnvDiedError):
-                answers.append(link.ask(method, *args))
-        return answers
+        return [self._ask(link, method, *args) for link in self._links]
+
+    def _ask(self, link: WorkerLink, method: str, *args: object) -> Answer:
+        """Call a method of a group; a lost worker is replaced, which the next step reports."""
+        try:
+            return link.ask(method, *args)
+        except EnvError as error:
+            if not link.lost:
+                raise
+            asked, is_step = link.pending, link.is_step
+            link.recovered = self._replace(link, asked, error)
+            link.pending, link.is_step = asked, is_step
+        return link.ask(method, *args)
 
     def env_states(self) -> Mapping[int, State]:
         return ChainMap(*(dict(link.env_states()) for link in self._links))
@@ -124,30 +128,29 @@ class WorkerPool(EnvRunner):
         asked: list[WorkerLink] = []
         parts: list[GroupStep] = []
         errors: list[DingError] = []
-        cut: list[int] = []
         for link, ids, _ in self._shares(list(params)):
-            with contextlib.suppress(EnvError):  # it may be lost
-                # Answers to steps from before the reset are of episodes that it cuts.
-                link.drop_steps()
+            own = {env_id: params[env_id] for env_id in ids}
+            has_lost = link.recovered is not None
             try:
+                if link.pending:
+                    # The answer is of episodes that the reset cuts.
+                    with contextlib.suppress(EnvError):
+                        link.receive()
+                if has_lost or link.lost:
+                    own = {**dict.fromkeys(self._running(link)), **own}
                 if link.lost:
-                    others = self._cut_with(link, ids)
-                    self.states.update(dict.fromkeys(link.ids, EnvState.ERROR))
                     link.revive()
-                    ids, cut = ids + others, cut + others
             except EnvError as error:
+                self.states.update(dict.fromkeys(own, EnvState.ERROR))
                 errors.append(error)
                 continue
-            link.begin(ids, "restart", {env_id: params.get(env_id) for env_id in ids}, recount)
+            link.recovered = None
+            link.begin(list(own), "restart", own, recount)
             asked.append(link)
-        self._collect(asked, parts, errors, restarts=True)
-        whole = _joined(parts, [])
-        return GroupStep(first=whole.first, cut=[*cut, *whole.cut], error=next(iter(errors), None))
-
-    def _cut_with(self, link: WorkerLink, asked: Sequence[int]) -> list[int]:
-        """Environments that lose their episodes if the worker is lost, apart from these."""
-        running = super().ready()
-        return [env_id for env_id in link.ids if env_id in running and env_id not in asked]
+        self._collect(asked, parts, errors)
+        first = _joined(parts, []).first
+        cut = [env_id for env_id in first if env_id not in params]
+        return GroupStep(first=first, cut=cut, error=next(iter(errors), None))
 
     def step(self, ids: Sequence[int], actions: Actions, rows: bool = False) -> GroupStep:
         for link, share, at in self._shares(ids):
@@ -177,134 +180,116 @@ class WorkerPool(EnvRunner):
             places.setdefault(env_id // self._per_worker, []).append(position)
         return [(self._links[i], [ids[p] for p in at], at) for i, at in places.items()]
 
+    def _running(self, link: WorkerLink) -> list[int]:
+        return [env_id for env_id in link.ids if self.states[env_id] == EnvState.RUN]
+
     def _collect(
-        self,
-        links: Sequence[WorkerLink],
-        parts: list[GroupStep],
-        errors: list[DingError],
-        restarts: bool = False,
+        self, links: Sequence[WorkerLink], parts: list[GroupStep], errors: list[DingError]
     ) -> None:
         # The answers of the others are to be taken in before an error is raised.
         for link in links:
             if link.pending:
                 try:
-                    parts.append(self._answer(link, restarts))
+                    parts.append(self._answer(link))
                 except DingError as error:
                     errors.append(error)
 
     def _collect_some(self, parts: list[GroupStep], errors: list[DingError]) -> None:
         """Wait until enough environments have answered."""
-        deadline = None
+        end = None
         if self._wait_timeout is not None:
-            deadline = time.monotonic() + self._wait_timeout
-        while self.in_flight and not errors:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            end = time.monotonic() + self._wait_timeout
+        while (busy := [link for link in self._links if link.pending]) and not errors:
             answered = [env_id for part in parts for env_id in part.ids]
-            if left == 0.0 or len(answered) >= self._wait_num:
+            is_over = end is not None and time.monotonic() >= end
+            if is_over or len(answered) >= self._wait_num:
                 # One has to be ready for an action, or callers would have nothing to do.
                 if any(self.states[env_id] == EnvState.RUN for env_id in answered):
                     break
-                left = None
-            self._collect(self._wait(left), parts, errors)
+                end = None
+            self._collect(_answered(busy, end), parts, errors)
 
-    def _wait(self, timeout: float | None) -> list[WorkerLink]:
-        """The workers that have answered a step, or are too late with it."""
-        busy = [link for link in self._links if link.pending]
-        ready = [link for link in busy if link.replies]
-        if ready or not busy:
-            return ready
-        ends = [link.deadline for link in busy if link.deadline is not None]
-        if ends:
-            until_late = max(0.0, min(ends) - time.monotonic())
-            timeout = until_late if timeout is None else min(timeout, until_late)
-        woken = set(wait([end for link in busy for end in link.child.waitables], timeout))
-        now = time.monotonic()
-        return [
-            link
-            for link in busy
-            if not woken.isdisjoint(link.child.waitables)
-            or (link.deadline is not None and link.deadline <= now)
-        ]
-
-    def _answer(self, link: WorkerLink, restarts: bool) -> GroupStep:
-        """Wait for the oldest answer under way of one worker: to a step, or to resets."""
-        asked = [env_id for ids in link.pending for env_id in ids]
+    def _answer(self, link: WorkerLink) -> GroupStep:
+        """Wait for a worker's answer to what is under way: to a step, or to resets."""
+        asked, is_step = link.pending, link.is_step
         try:
             part = link.receive()
         except DingError as error:
-            is_lost = link.lost and isinstance(error, EnvError)
-            others = [] if restarts and not is_lost else self._cut_with(link, asked)
-            self.states.update(dict.fromkeys([*asked, *others], EnvState.ERROR))
-            if not is_lost:
+            if not isinstance(error, EnvError) or not link.lost:
+                # An `EnvGroup` that fails in a step has lost the answers of all.
+                failed = [*asked, *self._running(link)] if is_step else asked
+                self.states.update(dict.fromkeys(failed, EnvState.ERROR))
                 raise
-            part = self._replace(link, asked, others, error, restarts)
-        if part.states:
-            self.states.update(part.states)
-            for env_id in part.ended:
-                self._spec.episode_count[env_id] += 1
+            part = self._replace(link, asked, error)
+        if is_step and part.error is not None:
+            own = [part.first.pop(env_id) for env_id in asked]
+            part.cut = list(part.first)
+            if self._shared is not None:
+                columns = obs_store.as_columns(self._layout, asked, own)
+                obs_store.put_rows(self._shared, asked, columns)
+                own = []
+            part.infos = [{"abnormal": True, "error": str(part.error)} for _ in asked]
+            part.ids = part.abnormal = asked
+            part.obs, part.rewards = own, [None] * len(asked)
+        self.states.update(part.states)
+        for env_id in part.ended:
+            self._spec.episode_count[env_id] += 1
         return part
 
-    def _replace(
-        self,
-        link: WorkerLink,
-        asked: list[int],
-        others: list[int],
-        error: DingError,
-        restarts: bool,
-    ) -> GroupStep:
-        """The answer of the worker that takes the place of a lost one.
+    def _replace(self, link: WorkerLink, asked: list[int], error: EnvError) -> GroupStep:
+        """Have another worker take the place of a lost one.
 
-        Its environments begin new episodes, those that were `asked` for something and the `others`.
+        Returns:
+            Its answer to resets of the environments that were `asked` for something, or have lost
+            an episode; ``error`` is what the other one was lost by.
 
         Raises:
-            EnvError: It died, or fails in another way, too often.
+            EnvError: It died, or failed in another way, too often.
         """
-        renewals, ids = self._renewals, [*asked, *others]
-        while True:
-            if isinstance(error, EnvDiedError) and link.spare:
-                link.spare -= 1
-            elif renewals:
-                renewals -= 1
-            else:
-                link.end(0.0)
-                raise error
+        ids = [*asked, *(i for i in self._running(link) if i not in asked)]
+        while link.may_lose(error):
             _logger.warning("%s; starting another worker", error)
             time.sleep(self._spec.settings.retry_waiting_time)
             try:
                 link.revive()
                 link.begin(ids, "restart", dict.fromkeys(ids), False)
                 part = link.receive()
-                break
+                part.error = error
+                self.states.update(part.states)
+                return part
             except EnvError as again:
                 error = again
-        part.cut = others
-        if restarts:
-            return part
-        own = [part.first.pop(env_id) for env_id in asked]
-        if self._shared is not None:
-            columns = obs_store.as_columns(self._layout, asked, own)
-            obs_store.put_rows(self._shared, asked, columns)
-            own = []
-        infos = [{"abnormal": True, "error": str(error)} for _ in asked]
-        part.ids, part.obs, part.rewards, part.infos = asked, own, [None] * len(asked), infos
-        part.abnormal = asked
-        return part
+        link.end(0.0)
+        self.states.update(dict.fromkeys(ids, EnvState.ERROR))
+        raise error
+
+
+def _answered(busy: Sequence[WorkerLink], end: float | None) -> list[WorkerLink]:
+    """Wait until `end` for workers that have answered, or are too late with it."""
+    ends = [link.deadline for link in busy if link.deadline is not None]
+    ends += [end] if end is not None else []
+    ends += [0.0 for link in busy if link.has_answer]
+    timeout = max(0.0, min(ends) - time.monotonic()) if ends else None
+    woken = set(wait([one for link in busy for one in link.child.waitables], timeout))
+    now = time.monotonic()
+    return [
+        link
+        for link in busy
+        if link.has_answer
+        or not woken.isdisjoint(link.child.waitables)
+        or (link.deadline is not None and link.deadline <= now)
+    ]
 
 
 def _joined(parts: Sequence[GroupStep], ids: Sequence[int]) -> GroupStep:
     """The answers of several workers: in the order of `ids`, if it is those that answered."""
     if len(parts) == 1 and parts[0].ids == ids:
         return parts[0]
-    whole = GroupStep(
-        [env_id for part in parts for env_id in part.ids],
-        [obs for part in parts for obs in part.obs],
-        [reward for part in parts for reward in part.rewards],
-        [info for part in parts for info in part.infos],
-        ended=[env_id for part in parts for env_id in part.ended],
-        abnormal=[env_id for part in parts for env_id in part.abnormal],
-        first={env_id: obs for part in parts for env_id, obs in part.first.items()},
-        cut=[env_id for part in parts for env_id in part.cut],
-    )
+    whole = GroupStep()
+    for name in ("ids", "obs", "rewards", "infos", "ended", "abnormal", "cut"):
+        setattr(whole, name, [one for part in parts for one in getattr(part, name)])
+    for part in parts:
+        whole.first.update(part.first)
     if whole.ids != ids:
         order = ids if set(ids) == set(whole.ids) else sorted(whole.ids)
         at = [whole.ids.index(env_id) for env_id in order]

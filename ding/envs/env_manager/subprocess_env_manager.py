@@ -60,8 +60,9 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
     If a process dies, a warning is logged and another one makes its environments again. Their
     episodes are lost (steps are abnormal), and the next ones have other seeds; so are their states,
     but for the statistics of normalising wrappers. The sixth death within 100 steps ends in
-    ``EnvDiedError``. A process that hangs beyond ``step_timeout`` or ``reset_timeout`` ends in
-    ``EnvTimeoutError``; with ``retry_type='renew'`` and ``max_retry`` > 1 both go on.
+    ``EnvDiedError``. A process in which no signal ends what hangs is lost in the same way if both
+    ``step_timeout`` and ``reset_timeout`` are set; the ``max_retry``-th time within 100 steps ends
+    in ``EnvTimeoutError``.
 
     Example:
 

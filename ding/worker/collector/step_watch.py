@@ -122,9 +122,7 @@ def find_place(frame: FrameType | None) -> Whereabouts:
             code, line = _position(frame)
             place = Whereabouts(owner, (), True, code, line if place.env is None else place.line)
         elif isinstance(owner, WorkerLink):
-            place = place._replace(
-                env_ids=owner.pending[0] if owner.pending else owner.ids, in_envs=True
-            )
+            place = place._replace(env_ids=owner.pending or owner.ids, in_envs=True)
         elif isinstance(owner, BaseEnvManager):
             place = place._replace(in_envs=True)
         # Not asked for by name: an env manager would ask its environments.

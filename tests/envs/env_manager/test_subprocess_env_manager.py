@@ -221,17 +221,28 @@ def test_deaths_that_are_far_apart_do_not_add_up(launch):
         assert manager.step_columns(ACTIONS[:1], np.arange(1)).abnormal.all()
 
 
-def test_between_steps_a_killed_worker_is_left_out(launch):
-    manager = launch(env_fns(CountEnv), envs_per_worker=2)
+def test_between_steps_a_killed_worker_is_replaced(launch):
+    manager = launch(env_fns(CountEnv), envs_per_worker=2, retry_waiting_time=0)
     manager.seed([5, 6, 7, 8])
     manager.reset()
+    before = manager.reset_counts
     os.kill(pid_of(manager, 2), signal.SIGKILL)
     assert not manager.normalises
+    assert [cfg["id"] for cfg in manager.cfg] == [0, 1, 2, 3]
     manager.seed([1, 2, 3, 4], dynamic_seed=False)
     state = manager.state_dict()
     # A run that continues from here does not play the first episodes again.
     assert [env["renewals"] for env in state["envs"]] == [0, 0, 1, 1]
-    assert manager.step_columns(ACTIONS, np.arange(4)).abnormal.tolist() == [0, 0, 1, 1]
+    step = manager.step_columns(ACTIONS[:3], np.arange(3))
+    assert step.abnormal.tolist() == [0, 0, 1]
+    assert "SIGKILL" in step.infos[2]["error"]
+    assert (manager.reset_counts - before).tolist() == [0, 0, 0, 1]
+    assert [obs[2] for obs in manager.ready_obs.values()] == [1, 1, 0, 0]
+    os.kill(pid_of(manager, 2), signal.SIGKILL)
+    assert set(manager.random_action()) == {0, 1, 2, 3}
+    manager.reset({3: None})
+    assert (manager.reset_counts - before).tolist() == [0, 0, 1, 2]
+    assert manager.step_columns(ACTIONS, np.arange(4)).obs[:, 2].tolist() == [2, 2, 1, 1]
 
 
 @pytest.mark.parametrize("fault", ["kill", "hang"])
@@ -309,15 +320,20 @@ def test_a_hang_names_the_environment(where):
 
 
 @pytest.mark.slow
-def test_a_hang_that_no_signal_ends(launch):
+def test_a_hang_that_no_signal_ends(launch, caplog):
     class Deaf(CountEnv):
         def step(self, action):
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
             time.sleep(1000)
 
-    manager = launch(env_fns(Deaf, 2), envs_per_worker=1, step_timeout=0.1)
+    limits = dict(step_timeout=0.1, reset_timeout=0.1, retry_waiting_time=0)
+    manager = launch(env_fns(Deaf, 2), envs_per_worker=1, max_retry=2, **limits)
+    assert manager.step_columns(ACTIONS[:2], np.arange(2)).abnormal.all()
     with pytest.raises(EnvTimeoutError, match=r"env 0 did not answer in time.*step_timeout=0\.1"):
         manager.step_columns(ACTIONS[:2], np.arange(2))
+    assert caplog.text.count("starting another worker") == 2
+    manager.reset()
+    assert manager.ready_obs_id == [0, 1]
 
 
 @pytest.mark.slow
