@@ -20,9 +20,6 @@ from ding.envs.vector_step import Obs, Space
 from ding.utils.errors import DataError, EnvDataError
 from ding.utils.types import Tree
 
-# Up to this many numbers, Python adds quicker.
-_FEW = 16
-
 #: What an observation looks like: (shape, dtype) for an array, a dict of layouts for a dict, or:
 Layout: TypeAlias = tuple[tuple[int, ...], str] | dict[str, "Layout"]
 #: Anything else: a column of such observations is an array of objects.
@@ -77,7 +74,7 @@ class ObsColumns:
             new = dict(zip(rows, observations))
             # With the rows of the others, so that all fit: a wider number would be cut in a narrow
             # column.
-            latest = [new[i] if i in new else self.row(i) for i in self._all_rows]
+            latest = [new.get(i, old) for i, old in enumerate(each_row(self._latest))]
             refitted = ObsColumns(latest)
             if not may_differ and _shapes(refitted.layout) != _shapes(self.layout):
                 raise
@@ -101,14 +98,6 @@ class ObsColumns:
         """A copy of some rows."""
         return take_rows(self._latest, rows)
 
-    def rows(self, rows: Sequence[int]) -> list[Obs]:
-        """Copies of some environments' observations."""
-        return column_rows(self._latest, rows)
-
-    def row(self, row: int) -> Obs:
-        """A copy of one environment's observation."""
-        return column_row(self._latest, row)
-
 
 # ---- columns ----------------------------------------------------------------------------------
 
@@ -122,12 +111,8 @@ def as_columns(layout: Layout, rows: Sequence[int], observations: Sequence[Obs] 
     try:
         return _as_columns(layout, observations)
     except (TypeError, ValueError, KeyError):
-        if not isinstance(observations, list | tuple):
-            raise DataError(
-                f"a vector environment gave observations of layout "
-                f"{tree_map(layout_of, observations)}; expected for each environment {layout}"
-            ) from None
-        for row, obs in zip(rows, observations):
+        given = observations if isinstance(observations, list | tuple) else []
+        for row, obs in zip(rows, given):
             try:
                 _as_columns(layout, [obs])
             except (TypeError, ValueError, KeyError):
@@ -136,7 +121,10 @@ def as_columns(layout: Layout, rows: Sequence[int], observations: Sequence[Obs] 
                     "observations have to keep their shapes and dtypes",
                     row,
                 ) from None
-        raise
+        raise DataError(
+            "a vector environment gave observations of layout "
+            f"{tree_map(layout_of, observations)}; expected for each environment {layout}"
+        ) from None
 
 
 def _as_columns(layout: Layout, observations: Sequence[Obs] | Obs) -> Obs:
@@ -197,24 +185,13 @@ def _leaf_bytes(leaf: tuple[tuple[int, ...], str], count: int) -> int:
     return (count * math.prod(shape) * np.dtype(dtype).itemsize + 63) // 64 * 64
 
 
-def column_row(columns: Obs, position: int) -> Obs:
-    """A copy of one row of columns."""
-
-    def item(leaf: np.ndarray) -> Obs:
-        return copy.deepcopy(leaf[position]) if leaf.dtype.hasobject else np.array(leaf[position])
-
-    return tree_map(item, columns)
-
-
-def column_rows(columns: Obs, index: Sequence[int]) -> list[Obs]:
-    """Copies of some rows, made in one go: those of arrays are parts of one copy."""
+def each_row(columns: Obs) -> list[Obs]:
+    """The rows of columns: parts of these, and arrays also of single numbers."""
     if isinstance(columns, dict):
-        parts = zip(*(column_rows(part, index) for part in columns.values()))
-        return [dict(zip(columns, row)) for row in parts]
-    if columns.dtype.hasobject:
-        return [copy.deepcopy(columns[i]) for i in index]
-    copied = columns.take(index, 0)
-    return [copied[i, ...] for i in range(len(copied))]  # arrays also of single numbers
+        return [dict(zip(columns, row)) for row in zip(*map(each_row, columns.values()))]
+    return (
+        list(columns) if columns.dtype.hasobject else [columns[i, ...] for i in range(len(columns))]
+    )
 
 
 def take_rows(columns: Obs, index: Sequence[int] | np.ndarray) -> Obs:
@@ -284,8 +261,6 @@ def _joint(one: Layout, other: Layout) -> Layout:
 
 def nan_position(columns: Obs) -> int | None:
     """Position of the first row with NaN in columns, ``None`` if there is none."""
-    if type(columns) is np.ndarray and columns.dtype.kind == "f" and not _has_nan(columns):
-        return None
     for leaf in tree_leaves(columns):
         if leaf.dtype.hasobject:
             return next((i for i, obs in enumerate(leaf) if holds_nan(obs)), None)
@@ -302,21 +277,9 @@ def holds_nan(obs: Obs) -> bool:
 
 
 def _has_nan(leaf: np.ndarray) -> bool:
-    if leaf.dtype.kind != "f":
-        return False
-    total = quick_sum(leaf)
-    # Infinities may add up to NaN.
-    return bool(total != total) and bool(np.isnan(leaf).any())
+    return leaf.dtype.kind == "f" and bool(np.isnan(quick_sum(leaf)))
 
 
 def quick_sum(array: np.ndarray) -> float:
-    """The cheapest reduction that shows NaN and infinity."""
-    flat = array.ravel("K")
-    if flat.size <= _FEW:
-        return sum(flat.tolist())
-    return flat.dot(_ones(flat.dtype.char, flat.size))
-
-
-@cache
-def _ones(dtype: str, size: int) -> np.ndarray:
-    return np.ones(size, dtype)
+    """The sum of the squares, the cheapest reduction that shows NaN and infinity."""
+    return np.vdot(array, array)

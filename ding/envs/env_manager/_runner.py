@@ -1,7 +1,5 @@
-"""What an env manager calls to run its environments, the answers, and the steps made of them."""
+"""What an env manager calls to run its environments, the answers, and vector steps of them."""
 
-import copy
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ding.envs.env.answers import reward_fault
-from ding.envs.env.base_env import BaseEnvTimestep, is_truncated
+from ding.envs.env.base_env import is_truncated
 from ding.envs.env_manager._env_types import EnvState
-from ding.envs.env_manager._obs_store import Layout, column_rows, nan_position, quick_sum
+from ding.envs.env_manager._obs_store import nan_position, quick_sum
 from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
 from ding.envs.vector_step import Actions, Info, Obs, Reward, VectorStep
 from ding.utils.errors import DataError, DingError, EnvDataError
@@ -20,7 +18,6 @@ from ding.utils.types import Config, Settings, State
 
 #: What a method of `EnvGroup` returns; its caller names the method.
 Answer: TypeAlias = Any
-_FLOAT32 = np.dtype(np.float32)
 
 
 @dataclass(slots=True)
@@ -37,7 +34,6 @@ class GroupStep:
         abnormal: Ids of those that failed and have begun a new episode.
         first: By id, the first observations of episodes, and others that the step does not report.
         cut: Ids of those that were not asked for anything and begin a new episode all the same.
-        states: By id, those that have changed.
         error: What kept some environments from being reset, or has cost them an episode.
     """
 
@@ -45,7 +41,7 @@ class GroupStep:
     obs: Obs = ()
     rewards: list[Reward] | np.ndarray = field(default_factory=list)
     infos: list[Info] = field(default_factory=list)
-    ended: Sequence[int] = ()
+    ended: list[int] = field(default_factory=list)
     abnormal: Sequence[int] = ()
     first: dict[int, Obs] = field(default_factory=dict)
     cut: Sequence[int] = ()
@@ -63,19 +59,17 @@ class EnvRunner:
         states: By env id.
         waits_for_all: Whether all that were stepped have answered when a step returns.
         steps_all: Whether environments that a step has no action for are stepped, too.
-        shares_memory: Whether observations come in memory that is laid out by the first ones.
     """
 
     states: dict[int, EnvState]
     waits_for_all = True
     steps_all = False
-    shares_memory = False
 
     def start(self) -> dict[str, FoundSpace]:
         """Make the environments; their spaces by name, as far as they are known."""
         raise NotImplementedError
 
-    def stop(self, wait: bool) -> None:
+    def stop(self, wait: bool = True) -> None:
         """Close them; without `wait`, those that are at work are left behind."""
         raise NotImplementedError
 
@@ -107,9 +101,6 @@ class EnvRunner:
         """Environments that a step without actions continues."""
         return ()
 
-    def attach(self, layout: Layout) -> None:
-        """Use this layout for observations in shared memory."""
-
     def ask(self, method: str, env_id: int, *args: object) -> Answer:
         """Call a method of the `EnvGroup` that an environment is in."""
         return getattr(self, method)(env_id, *args)
@@ -133,16 +124,13 @@ class EnvRunner:
             self.ask_all("load_env_states", state["envs"])
 
 
-# ---- vector steps and timesteps -----------------------------------------------------------------
+# ---- vector steps -------------------------------------------------------------------------------
 
 
-def vector_step(
-    env_ids: np.ndarray, obs: Obs, step: GroupStep, count: int, strict: bool = True
-) -> VectorStep:
+def vector_step(obs: Obs, step: GroupStep, count: int, strict: bool = True) -> VectorStep:
     """Columns of a group's step.
 
     Args:
-        env_ids: int64 ``[n]``.
         obs: The observations as columns.
         step: Everything else.
         count: The number of the manager's step, for the message of an error.
@@ -151,58 +139,40 @@ def vector_step(
     Raises:
         EnvDataError: NaN or infinity in rewards, NaN in observations; names the environment.
     """
-    n = len(env_ids)
     reward, nan_at = reward_column(step.ids, step.rewards, strict), nan_position(obs)
     if nan_at is not None or not math.isfinite(quick_sum(reward)):
-        _refuse_numbers(env_ids, reward, nan_at, count)
-    if not step.ended and not step.abnormal:
-        none = _none(n)
-        return VectorStep(env_ids, obs, reward, none, none)
-    done, truncated = np.zeros(n, bool), np.zeros(n, bool)
-    at = step.ids.index
-    for position in map(at, step.ended):
-        info = step.infos[position]
-        done[position] = True
-        truncated[position] = is_truncated(info if isinstance(info, Mapping) else info[0])
-    abnormal = None
-    if step.abnormal:
-        abnormal = np.zeros(n, bool)
-        abnormal[list(map(at, step.abnormal))] = True
-    infos = {env_id: step.infos[at(env_id)] for env_id in (*step.ended, *step.abnormal)}
+        _refuse_numbers(step.ids, reward, nan_at, count)
+    done, truncated = np.zeros((2, len(step.ids)), bool)
+    infos = {}
+    for env_id in (*step.ended, *step.abnormal):
+        at = step.ids.index(env_id)
+        infos[env_id] = info = step.infos[at]
+        if env_id in step.ended:
+            done[at] = True
+            truncated[at] = is_truncated(info if isinstance(info, Mapping) else info[0])
+    env_ids = np.array(step.ids, np.int64)
+    abnormal = np.isin(env_ids, step.abnormal) if step.abnormal else None
     return VectorStep(env_ids, obs, reward, done, truncated, abnormal, infos)
 
 
 def _refuse_numbers(
-    env_ids: np.ndarray, reward: np.ndarray, nan_at: int | None, count: int
+    env_ids: Sequence[int], reward: np.ndarray, nan_at: int | None, count: int
 ) -> None:
     """Raise for the first reward that is not finite, or the observation with NaN."""
     finite = np.isfinite(reward).reshape(len(env_ids), -1).all(axis=1)
     if not finite.all():
-        position = int(finite.argmin())
-        what = f"reward {reward[position]}"
-        if np.isnan(reward[position]).any():
-            what += " (NaN or None)"
-    elif nan_at is not None:
-        position, what = nan_at, "an observation with NaN"
+        nan_at = int(finite.argmin())
+        is_nan = np.isnan(reward[nan_at]).any()
+        what = f"reward {reward[nan_at]}" + " (NaN or None)" * bool(is_nan)
+    elif nan_at is None:
+        return  # the squares of finite rewards have overflowed
     else:
-        return  # the sum of finite rewards has overflowed
-    env_id = int(env_ids[position])
+        what = "an observation with NaN"
     raise EnvDataError(
-        f"env {env_id} gave {what} at the env manager's step {count}; nothing can be learned from "
-        "it: look into the environment and its wrappers",
-        env_id,
+        f"env {env_ids[nan_at]} gave {what} at the env manager's step {count}; nothing can be "
+        "learned from it: look into the environment and its wrappers",
+        env_ids[nan_at],
     )
-
-
-def timesteps(step: VectorStep, given: GroupStep) -> dict[int, BaseEnvTimestep]:
-    """Timesteps by env id; observations and rewards are copies."""
-    rows = zip(
-        column_rows(step.obs, range(len(step.done))), given.rewards, step.done.tolist(), given.infos
-    )
-    return {
-        env_id: BaseEnvTimestep(obs, copy.copy(reward), done, info)
-        for env_id, (obs, reward, done, info) in zip(step.env_ids.tolist(), rows)
-    }
 
 
 def reward_column(
@@ -214,7 +184,7 @@ def reward_column(
         EnvDataError: A reward is no number; names the environment.
     """
     try:
-        column = np.array(rewards, _FLOAT32)
+        column = np.array(rewards, np.float32)
     except (TypeError, ValueError) as error:
         faults = list(map(reward_fault, rewards))
         if not any(faults) and all(np.size(reward) == 1 for reward in rewards):
@@ -233,12 +203,3 @@ def reward_column(
     if column.ndim > 1 and column.shape[-1] == 1:
         return column[..., 0]
     return column
-
-
-@functools.cache
-def _none(count: int) -> np.ndarray:
-    """No environment of `count`."""
-    none = np.zeros(count, bool)
-    # One array for all steps of this size.
-    none.setflags(write=False)
-    return none

@@ -7,36 +7,24 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
-from ding.data.tree import tree_map
 from ding.envs.env_manager import _obs_store as obs_store
 from ding.envs.env_manager._env_types import EnvState, GroupSettings, Seed, close_quietly
 from ding.envs.env_manager._runner import Answer, EnvRunner, GroupStep
 from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
 from ding.envs.vector_step import Actions, Info, Obs
-from ding.utils.errors import DingError, EnvDataError, EnvError, EnvTimeoutError
-from ding.utils.time_helper import CallTimeoutError, timeout_wrapper
+from ding.utils.errors import DingError, EnvDataError, EnvError
 from ding.utils.types import Config, Settings, State, Tree
 
-_FINALS = {"final_obs", "_final_obs", "final_info", "_final_info", "final_observation"}
 Result = TypeVar("Result")
-
-
-def autoreset_mode(venv: VectorEnv) -> str:
-    """How a vector environment starts a member's next episode, as gymnasium names it.
-
-    ``NEXT_STEP``, gymnasium's first convention: by itself in the step after, whose action and
-    reward mean nothing. ``SAME_STEP``: at once; the last observation is in the infos.
-    """
-    mode = (venv.metadata or {}).get("autoreset_mode")
-    return mode if isinstance(mode, str) else getattr(mode, "name", "NEXT_STEP")
 
 
 class VectorRunner(EnvRunner):
     """Steps all members of a vector environment at once, those without an action idly.
 
+    A member's next episode begins by itself in the step after an episode's end, whose action and
+    reward mean nothing (gymnasium's ``NEXT_STEP``).
     Nothing is reported of members that were stepped without an action, or that only began their
     next episode. Everything that the library returns is copied, as it may reuse its memory.
-    Timeouts are for all members together.
     """
 
     steps_all = True
@@ -45,7 +33,6 @@ class VectorRunner(EnvRunner):
         env_num, space = venv.num_envs, venv.single_action_space
         self.states = dict.fromkeys(range(env_num), EnvState.VOID)
         self._venv, self._settings = venv, settings
-        self._resets_at_once = autoreset_mode(venv) == "SAME_STEP"
         idle = getattr(space, "start", 0)
         if isinstance(space, spaces.Box):
             idle = np.clip(0, space.low, space.high)
@@ -90,9 +77,6 @@ class VectorRunner(EnvRunner):
     def ask(self, method: str, env_id: int, *args: Answer) -> Answer:
         if method == "random_action":
             return self._venv.single_action_space.sample()
-        if method == "image" and self._venv.render_mode is not None:
-            pictures: Tree = self._venv.render()
-            return pictures[env_id]
         if method == "attribute":
             values: Tree = getattr(self._venv.unwrapped, args[0], None)
             return (True, values[env_id]) if np.ndim(values) else (False, None)
@@ -119,12 +103,14 @@ class VectorRunner(EnvRunner):
             if recount or state == EnvState.DONE:
                 self._episode_count[env_id] = 0
         options = next((dict(param) for param in params.values() if param), {})
-        obs, _ = self._guarded("reset", self._venv.reset, seed=self._seed, options=options)
+        obs, _ = self._guarded(self._venv.reset, seed=self._seed, options=options)
         # Once: later resets continue the library's own generators.
         self._seed = None
         self._returns[:], self._begins[:] = 0, False
         self.states.update(dict.fromkeys(self.states, EnvState.RUN))
-        return GroupStep(first={env_id: _first(obs, env_id) for env_id in self.states})
+        return GroupStep(
+            first={env_id: _member_obs(obs, env_id, is_first=True) for env_id in self.states}
+        )
 
     def step(self, ids: Sequence[int], actions: Actions, rows: bool = False) -> GroupStep:
         asked, given = list(ids), self._idle_actions.copy()
@@ -137,13 +123,11 @@ class VectorRunner(EnvRunner):
 
     def _step_members(self, actions: np.ndarray, asked: list[int], rows: bool = False) -> GroupStep:
         """Step all members, and report those that were `asked` to, in their order."""
-        obs, reward, *flags, infos = self._guarded("step", self._venv.step, actions)
+        obs, reward, *flags, infos = self._guarded(self._venv.step, actions)
         reward = np.array(reward, np.float32)
         terminated, truncated = (np.array(flag, bool) for flag in flags)
-        began = self._begins
-        ended = (terminated | truncated) & ~began
-        self._begins = np.zeros_like(ended) if self._resets_at_once else ended
-        is_unasked, own = np.ones_like(ended), reward[asked]
+        began, self._begins = self._begins, (terminated | truncated) & ~self._begins
+        is_unasked, own = np.ones_like(began), reward[asked]
         is_unasked[asked] = False
         # Their rewards belong to no episode that is reported.
         self._returns[is_unasked] = 0
@@ -151,55 +135,40 @@ class VectorRunner(EnvRunner):
         step = GroupStep(
             asked, obs_store.take_rows(obs, asked), list(own[:, None]) if rows else own
         )
-        step.infos = [_member(infos, env_id) if rows else {} for env_id in asked]
-        for env_id in (is_unasked | (ended & self._resets_at_once)).nonzero()[0].tolist():
-            copied = _first if began[env_id] else obs_store.column_row
-            step.first[env_id] = copied(obs, env_id)
-        for row in ended[asked].nonzero()[0].tolist():
-            self._end_episode(step, row, bool(terminated[asked[row]]), infos)
+        for env_id in is_unasked.nonzero()[0].tolist():
+            step.first[env_id] = _member_obs(obs, env_id, is_first=began[env_id])
+        step.ended = [env_id for env_id in asked if self._begins[env_id]]
+        for env_id in asked:
+            has_ended = bool(self._begins[env_id])
+            info = _member(infos, env_id) if rows or has_ended else {}
+            if has_ended:
+                info.setdefault("eval_episode_return", float(self._returns[env_id]))
+                info["terminated"] = bool(terminated[env_id])
+                info["truncated"] = not terminated[env_id]
+                self._returns[env_id] = 0
+                self._episode_count[env_id] += 1
+                if self._episode_count[env_id] >= self._settings.episode_num:
+                    self.states[env_id] = EnvState.DONE
+            step.infos.append(info)
         return step
 
-    def _end_episode(self, step: GroupStep, row: int, is_terminal: bool, infos: Info) -> None:
-        """Count an episode that ended with `step`; its last info and observation."""
-        env_id = step.ids[row]
-        if self._resets_at_once:  # its row is that of the next episode already
-            finals = infos.get("final_obs", infos.get("final_observation"))
-            last = obs_store.column_row(finals, env_id)
-            obs_store.put_rows(step.obs, [row], tree_map(lambda leaf: [leaf], last))
-        info = _member(infos.get("final_info", infos), env_id)
-        info.setdefault("eval_episode_return", float(self._returns[env_id]))
-        step.infos[row] = {**info, "truncated": not is_terminal, "terminated": is_terminal}
-        step.ended = [*step.ended, env_id]
-        self._returns[env_id] = 0
-        self._episode_count[env_id] += 1
-        if self._episode_count[env_id] >= self._settings.episode_num:
-            self.states[env_id] = EnvState.DONE
-
-    def _guarded(
-        self, doing: str, call: Callable[..., Result], *args: object, **kwargs: object
-    ) -> Result:
-        limit = getattr(self._settings, f"{doing}_timeout")
+    def _guarded(self, call: Callable[..., Result], *args: object, **kwargs: object) -> Result:
         try:
-            return timeout_wrapper(call, limit)(*args, **kwargs)
+            return call(*args, **kwargs)
         except DingError:
             raise
-        except CallTimeoutError as error:
-            raise EnvTimeoutError(
-                f"the vector env {self._venv!r} did not finish {doing}() within "
-                f"{doing}_timeout={limit:g} s"
-            ) from error
         except Exception as error:
             raise EnvError(
                 f"the vector env {self._venv!r} failed: {type(error).__name__}: {error}"
             ) from error
 
 
-def _first(obs: Obs, env_id: int) -> Obs:
-    """A copy of the first observation of a member's episode."""
-    first = obs_store.column_row(obs, env_id)
-    if obs_store.holds_nan(first):
+def _member_obs(obs: Obs, env_id: int, is_first: bool) -> Obs:
+    """A copy of a member's observation; the first one of an episode is checked."""
+    (own,) = obs_store.each_row(obs_store.take_rows(obs, [env_id]))
+    if is_first and obs_store.holds_nan(own):
         raise EnvDataError(f"env {env_id} gave an observation with NaN at its reset", env_id)
-    return first
+    return own
 
 
 def _member(infos: Tree, position: int) -> Info:
@@ -209,9 +178,7 @@ def _member(infos: Tree, position: int) -> Info:
         return dict(infos[position] or {})
     info = {}
     for name, values in infos.items():
-        if name.startswith("_") or name in _FINALS:
-            continue
-        if f"_{name}" in infos and not infos[f"_{name}"][position]:
+        if name.startswith("_") or (f"_{name}" in infos and not infos[f"_{name}"][position]):
             continue
         value = values
         if isinstance(values, Mapping):

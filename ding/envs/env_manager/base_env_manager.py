@@ -1,5 +1,6 @@
 """Many environments stepped as one, in this process; the base of all env managers."""
 
+import copy
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 
@@ -20,12 +21,7 @@ from ding.envs.env_manager._env_types import (
     offers,
 )
 from ding.envs.env_manager._requests import EnvRequests
-from ding.envs.env_manager._runner import (
-    EnvRunner,
-    GroupStep,
-    timesteps,
-    vector_step,
-)
+from ding.envs.env_manager._runner import EnvRunner, GroupStep, vector_step
 from ding.envs.vector_step import Action, Actions, EnvFn, Obs, Reward, VectorStep
 from ding.utils import ENV_MANAGER_REGISTRY, import_module
 from ding.utils.default_helper import Configurable
@@ -99,12 +95,10 @@ class BaseEnvManager(Configurable, EnvRequests):
         self._settings = group_settings(self._cfg)
         self._action_check = ActionCheck(None)
         self._step_count = 0
-        self._reward_shape: tuple[int, ...] | None = None
+        self._zero_reward: Reward = None
         self._store: obs_store.ObsColumns | None = None  # from the first reset on
         self._all_list = list(range(self._env_num))
-        self._all_ids = _constant(self._all_list)
-        #: Ids of the environments that wait for an action, and the same as int64 ``[n]``.
-        self._ready_list, self._ready_ids = self._all_list[:0], _constant([])
+        self._note_ready()
         #: How often each environment was reset but for steps, int64 ``[env_num]``, another array
         #: after each time: collectors see that an episode was cut short.
         self.reset_counts = np.zeros(self._env_num, np.int64)
@@ -232,11 +226,8 @@ class BaseEnvManager(Configurable, EnvRequests):
             DataError: NaN or infinity in rewards, NaN in observations.
         """
         self._observed(in_columns=True)
-        # The very array that `ready_columns` returned needs no check.
-        if env_ids is self._ready_ids and self._ready_list:
-            ids = self._ready_list
-        else:
-            ids = [int(env_id) for env_id in env_ids]
+        ids = np.asarray(env_ids, np.int64).tolist()
+        if ids != self._ready_list or not ids:
             self._require_ready(ids)
         if len(actions) != len(ids):
             raise DataError(f"{len(actions)} actions came for {len(ids)} environments")
@@ -249,8 +240,8 @@ class BaseEnvManager(Configurable, EnvRequests):
     @property
     def ready_obs(self) -> dict[int, Obs]:
         """Observations of the environments that wait for an action, by env id."""
-        store = self._observed()
-        return dict(zip(self._ready_list, store.rows(self._ready_list)))
+        rows = obs_store.each_row(self._observed().gather(self._ready_ids))
+        return dict(zip(self._ready_list, rows))
 
     @property
     def ready_obs_id(self) -> list[int]:  # type: ignore[override]
@@ -271,7 +262,13 @@ class BaseEnvManager(Configurable, EnvRequests):
         self._require_ready(ids)
         for env_id in ids:
             self._action_check.one(env_id, actions[env_id])
-        return timesteps(*self._step_runner(ids, [actions[env_id] for env_id in ids], rows=True))
+        vector, step = self._step_runner(ids, [actions[env_id] for env_id in ids], rows=True)
+        observations = obs_store.each_row(obs_store.take_rows(vector.obs, range(len(step.ids))))
+        rows = zip(step.ids, observations, step.rewards, vector.done.tolist(), step.infos)
+        return {
+            env_id: BaseEnvTimestep(obs, copy.copy(reward), done, info)
+            for env_id, obs, reward, done, info in rows
+        }
 
     @property
     def done(self) -> bool:
@@ -295,26 +292,21 @@ class BaseEnvManager(Configurable, EnvRequests):
         except Exception:
             self._note_ready()
             raise
-        # A failed environment's step has no reward: zeros of the others' shape keep the column
-        # whole.
-        if step.abnormal or self._reward_shape is None:
-            given = (np.shape(reward) for reward in step.rewards if reward is not None)
-            self._reward_shape = shape = next(given, self._reward_shape)
-            zero: Reward = np.zeros(shape, np.float32) if shape else 0.0
+        if step.abnormal or self._zero_reward is None:
+            # A failed environment has no reward: zeros of the others' shape keep the column whole.
+            given = (reward for reward in step.rewards if reward is not None)
+            zero = self._zero_reward = np.zeros_like(next(given, self._zero_reward), np.float32)
             step.rewards = [
                 zero if reward is None and env_id in step.abnormal else reward
                 for env_id, reward in zip(step.ids, step.rewards)
             ]
-        all_answered = step.ids == self._all_list
-        answered = self._all_list if all_answered else list(step.ids)
         self._count_resets(step.cut)
-        obs = self._observed().put(answered, step.obs, may_differ=rows)
+        obs = self._observed().put(list(step.ids), step.obs, may_differ=rows)
         if step.first:
             self._take_first(step.first)
         if step.ended or step.first or not runner.waits_for_all:
             self._note_ready()
-        env_ids = self._all_ids if all_answered else np.array(answered, np.int64)
-        return vector_step(env_ids, obs, step, self._step_count, strict=not rows), step
+        return vector_step(obs, step, self._step_count, strict=not rows), step
 
     def _take_first(self, first: Mapping[int, Obs]) -> None:
         """Store first observations; those of all environments make the store."""
@@ -323,12 +315,7 @@ class BaseEnvManager(Configurable, EnvRequests):
             return
         some = next(iter(first.values()))  # if some alone were reset at the launch
         observations = [first.get(env_id, some) for env_id in self._all_list]
-        runner = self._launched()
-        # Workers cannot make room for wider numbers later.
-        space = self.observation_space if runner.shares_memory else None
-        self._store = obs_store.ObsColumns(observations, space)
-        if runner.shares_memory and self._store.is_columnar:
-            runner.attach(self._store.layout)
+        self._store = obs_store.ObsColumns(observations, self.observation_space)
 
     def _count_resets(self, ids: Sequence[int]) -> None:
         if ids:
@@ -337,10 +324,10 @@ class BaseEnvManager(Configurable, EnvRequests):
             self.reset_counts[ids] += 1
 
     def _note_ready(self) -> None:
-        ids = [] if self._runner is None else self._runner.ready()
-        all_ready = len(ids) == self._env_num
-        self._ready_list = self._all_list if all_ready else ids
-        self._ready_ids = self._all_ids if all_ready else _constant(ids)
+        """Note the ids of the environments that wait for an action, also as int64 ``[n]``."""
+        self._ready_list = [] if self._runner is None else self._runner.ready()
+        self._ready_ids = np.array(self._ready_list, np.int64)
+        self._ready_ids.setflags(write=False)  # it is handed out
 
     def _require_ready(self, ids: list[int]) -> None:
         runner, ready = self._launched(), set(self._ready_list)
@@ -369,13 +356,6 @@ class BaseEnvManager(Configurable, EnvRequests):
                 "ready_obs and step()"
             )
         return self._store
-
-
-def _constant(ids: Sequence[int]) -> np.ndarray:
-    array = np.array(ids, np.int64)
-    # It is handed out, and compared by identity: a caller must not change what it names.
-    array.setflags(write=False)
-    return array
 
 
 @ENV_MANAGER_REGISTRY.register("base_v2")

@@ -1,7 +1,7 @@
 """Environments that envpool steps in its threads."""
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -22,7 +22,6 @@ from ding.utils.types import Config, Settings
 __all__ = ["PoolEnvManager"]
 
 _POSITIONS = ("env_id", "players")  # whose answers a batch holds
-_PER_GREY = np.float32(1 / 255)  # as the wrapper scaled_float_frame
 
 
 @ENV_MANAGER_REGISTRY.register("env_pool")
@@ -35,7 +34,7 @@ class PoolEnvManager(BaseEnvManager):
     are refused.
 
     All environments are stepped at once, and each starts its next episode by itself: it sits out
-    the step after its episode's end.
+    the step after its episode's end. The pool takes the seed of environment 0.
 
     Config keys:
         env_id: The task as EnvPool names it; ``None`` for that of `env_fn`.
@@ -66,14 +65,6 @@ class PoolEnvManager(BaseEnvManager):
         self._task = _task_of(cfg, env_fn)
         super().__init__([partial(_make_pool, self._task, 1)] * cfg.env_num, cfg)
 
-    def seed(
-        self, seed: dict[int, int] | list[int] | int, dynamic_seed: bool | None = None
-    ) -> None:
-        """Set the seed of the next launch: one number, of a list or dict the first."""
-        first = next(iter(seed.values())) if isinstance(seed, Mapping) else seed
-        first = first[0] if isinstance(first, Sequence | np.ndarray) else first
-        super().seed(int(first))
-
     def enable_save_replay(self, replay_path: list[str] | str) -> None:
         """Refused with an `EnvError`: envpool draws no pictures."""
         raise EnvError(
@@ -100,16 +91,12 @@ def _task_of(cfg: Settings, env_fn: Sequence[EnvFn] | None) -> _Task:
     if cfg["env_id"]:
         return _Task({"task_id": cfg["env_id"], **cfg["kwargs"]})
     made = env_fn[0] if env_fn else None
-    if (
-        not isinstance(made, partial)
-        or not isinstance(made.func, type)
-        or not issubclass(made.func, GymnasiumEnv)
-    ):
+    kind = made.func if isinstance(made, partial) else None
+    if not (isinstance(kind, type) and issubclass(kind, GymnasiumEnv)):
         raise ConfigError(
             "env.manager.env_id is missing: name a task that envpool knows, or take an env type "
             f"over gymnasium, such as 'atari', instead of {made}"
         )
-    kind: type[GymnasiumEnv] = made.func
     of_env = {**kind.config, **(made.keywords.get("cfg") or made.args[0])}
     return _Task(
         {**kind.pool_kwargs(of_env), **cfg["kwargs"]},
@@ -127,14 +114,14 @@ class _Pool(VectorEnv):
 
     def __init__(self, pool: AnyEnv, env_num: int, task: _Task) -> None:
         self.num_envs = env_num
-        self._pool, self._task = pool, task
-        self._own_actions, actions = pool.action_space, pool.action_space
-        space = pool.observation_space
-        self._is_picture = isinstance(space, spaces.Box) and space.dtype == np.uint8
+        self._pool, self._task, self._own_actions = pool, task, pool.action_space
+        space, actions = pool.observation_space, pool.action_space
+        self._factor = np.float32(1)
         if task.converts and isinstance(space, spaces.Box):
+            if space.dtype == np.uint8:
+                self._factor = np.float32(1 / 255)  # as the wrapper scaled_float_frame
             low, high = space.low.astype(np.float32), space.high.astype(np.float32)
-            scale = _PER_GREY if self._is_picture else np.float32(1)
-            space = spaces.Box(low * scale, high * scale, dtype=np.float32)
+            space = spaces.Box(low * self._factor, high * self._factor, dtype=np.float32)
         if task.scales_actions and isinstance(actions, spaces.Box):
             actions = spaces.Box(-1.0, 1.0, actions.shape, np.float32)
         self.observation_space = self.single_observation_space = space
@@ -161,8 +148,7 @@ class _Pool(VectorEnv):
     def _converted(self, obs: Obs) -> Obs:
         if self._task.converts and isinstance(self.observation_space, spaces.Box):
             obs = obs.astype(np.float32)
-            if self._is_picture:
-                obs *= _PER_GREY
+            obs *= self._factor
         return obs
 
     def close_extras(self, **kwargs: object) -> None:

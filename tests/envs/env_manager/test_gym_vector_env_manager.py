@@ -68,31 +68,14 @@ class NextStepVectorEnv(gymnasium.vector.VectorEnv):
 
 
 class SameStepVectorEnv(NextStepVectorEnv):
-    """Native: members reset themselves in the step that ends their episode."""
+    """Declares that members reset themselves in the step that ends their episode."""
 
     metadata: dict = {"autoreset_mode": getattr(AutoresetMode, "SAME_STEP", None)}
-
-    def _final(self, obs):
-        return np.array([*obs.copy(), None], object)[:-1]
-
-    def step(self, actions):
-        obs, reward, terminated, truncated, infos = super().step(actions)
-        if self.over.any():
-            infos = {
-                "final_obs": self._final(obs),
-                "_final_obs": self.over.copy(),
-                "final_info": dict(infos),
-                "_final_info": self.over.copy(),
-            }
-            self.count[self.over] = 0
-            self.episode[self.over] += 1
-            self.over[:] = False
-        return self._obs(), reward, terminated, truncated, infos
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _registered():
-    kinds = (NextStepVectorEnv, SameStepVectorEnv, FinalColumnsVectorEnv)
+    kinds = (NextStepVectorEnv, SameStepVectorEnv)
     names = [kind.__name__.removesuffix("VectorEnv") for kind in kinds]
     for name, kind in zip(names, kinds):
         gymnasium.register(
@@ -112,23 +95,15 @@ def step_all(manager):
     return manager.step_columns(np.zeros(len(ids), np.int64), ids)
 
 
-class FinalColumnsVectorEnv(SameStepVectorEnv):
-    """Native: the last observations are one array of all members."""
-
-    def _final(self, obs):
-        return self._reused("final", obs, np.float32)
-
-
 @needs_modes
-@pytest.mark.parametrize("shared_memory", [False, True])
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_single_environments(launch, shared_memory, wrapped):
+def test_single_environments(launch, wrapped):
     def make(**kwargs):
         env = ShortEnv(**kwargs)
         return DingEnvWrapper(env) if wrapped else env
 
     fns = [lambda: make(length=2), lambda: make(length=3, truncate=True)]
-    manager = launch(fns, shared_memory=shared_memory)
+    manager = launch(fns)
     start = manager.ready_columns()[1].copy()
     assert step_all(manager).reward.tolist() == [1, 1]
     step = step_all(manager)
@@ -143,11 +118,15 @@ def test_single_environments(launch, shared_memory, wrapped):
     assert step.obs[1, 0] == start[1, 0]
 
 
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "FinalColumns"])
-def test_native_members_reset_themselves(launch, mode):
-    if mode != "NextStep" and AutoresetMode is None:
-        pytest.skip("gymnasium 1.0 knows one mode")
-    manager = launch(named(f"DingTest/{mode}-v0", 3))
+@needs_modes
+def test_members_that_reset_themselves_at_once_are_stepped_one_by_one(launch):
+    manager = launch(named("DingTest/SameStep-v0", 2))
+    assert not manager.steps_all
+    assert step_all(manager).reward.tolist() == [1, 1]
+
+
+def test_native_members_reset_themselves(launch):
+    manager = launch(named("DingTest/NextStep-v0", 3))
     assert manager.steps_all
     transitions = {0: [], 1: [], 2: []}
     episodes = {0: [], 1: [], 2: []}
@@ -285,19 +264,3 @@ def test_requests(launch):
     with pytest.raises(EnvError, match="cannot be reset alone"):
         native.reset({0: None})
     assert GymVectorEnvManager.default_config().shared_memory is False
-
-
-def test_processes_draw_different_numbers(launch):
-    class Drawing(CountEnv):
-        def reset(self):
-            return np.random.rand(4).astype(np.float32)
-
-    manager = launch([Drawing] * 3, shared_memory=True)
-    found = []
-    for _ in range(2):
-        manager.close()
-        manager.seed(3)
-        manager.launch()
-        found.append([obs.tolist() for obs in manager.ready_obs.values()])
-    assert found[0] == found[1]
-    assert len({row[0] for row in found[0]}) == 3
