@@ -9,8 +9,6 @@ from gymnasium import spaces
 from ding.envs.vector_step import Action, Actions, PlayerActions, Space, WholeAction
 from ding.utils.errors import ActionError
 
-_INT64 = np.dtype(np.int64)
-
 
 class ActionCheck:
     """The check of actions for one space.
@@ -32,13 +30,13 @@ class ActionCheck:
         Raises:
             ActionError: Names the first environment that cannot take its action.
         """
-        axes = 1 if type(actions) is np.ndarray else 1 + isinstance(actions, PlayerActions)
+        axes = 1 + isinstance(actions, PlayerActions)
         if self._is_discrete:
             # More numbers than that: environments of several agents may declare the space of one.
             if actions.ndim > axes and actions.size == math.prod(actions.shape[:axes]):
                 actions = actions.reshape(actions.shape[:axes])
             self._refuse_bad(actions, env_ids)
-            return actions if actions.dtype is _INT64 else actions.astype(np.int64)
+            return actions.astype(np.int64, copy=False)
         shape = self._box_shape
         if shape is None:
             return actions
@@ -68,21 +66,23 @@ class ActionCheck:
                 self._refuse_bad(np.asarray(part)[None], [env_id])
 
     def _refuse_bad(self, actions: np.ndarray, env_ids: Sequence[int]) -> None:
-        kind, bad = actions.dtype.kind, None
-        if self._is_discrete and (kind not in "iub" or not actions.size):
+        kind = actions.dtype.kind
+        if not self._is_discrete:
+            if kind != "f" or np.isfinite(actions).all():
+                return
+            bad, reason = ~np.isfinite(actions), "it holds NaN or infinity"
+        elif kind not in "iub" or not actions.size:
             bad = np.ones(len(actions), bool)
             reason = f"expected whole numbers, for {self._space}; its dtype is {actions.dtype}"
-        elif self._is_discrete:
+        else:
             values = actions.ravel().tolist()  # for the usual few quicker than numpy
-            if not self._start <= min(values) <= max(values) < self._end:
-                bad = (actions < self._start) | (actions >= self._end)
-                reason = f"it is not in {self._space}"
-        elif kind == "f" and not np.isfinite(actions).all():
-            bad, reason = ~np.isfinite(actions), "it holds NaN or infinity"
-        if bad is not None:
-            at = int(np.asarray(bad).reshape(len(actions), -1).any(axis=1).argmax())
-            env_id, action = int(env_ids[at]), np.asarray(actions)[at]
-            raise ActionError(f"env {env_id} cannot take action {action!r}: {reason}", env_id)
+            if self._start <= min(values) <= max(values) < self._end:
+                return
+            bad = (actions < self._start) | (actions >= self._end)
+            reason = f"it is not in {self._space}"
+        at = int(np.asarray(bad).reshape(len(actions), -1).any(axis=1).argmax())
+        env_id, action = int(env_ids[at]), np.asarray(actions)[at]
+        raise ActionError(f"env {env_id} cannot take action {action!r}: {reason}", env_id)
 
 
 def each_action(actions: Actions) -> list[Action]:
@@ -92,14 +92,8 @@ def each_action(actions: Actions) -> list[Action]:
     player. They are copies, as an environment may change its action.
     """
     if isinstance(actions, PlayerActions):
-        own = np.array(actions)  # no PlayerActions
-        plain = own.ndim == 2 and own.dtype != object
-        return [list(row) for row in (_single_numbers(own) if plain else own)]
+        return [each_action(row) for row in np.array(actions)]  # no PlayerActions
     if isinstance(actions, np.ndarray) and actions.ndim == 1 and actions.dtype != object:
-        return list(_single_numbers(actions.copy()))
+        vectors = actions[:, None].copy()
+        return list(vectors.view(WholeAction) if vectors.dtype.kind in "iu" else vectors)
     return list(actions)
-
-
-def _single_numbers(actions: np.ndarray) -> np.ndarray:
-    vectors = actions[..., None]
-    return vectors.view(WholeAction) if vectors.dtype.kind in "iu" else vectors

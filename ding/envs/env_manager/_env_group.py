@@ -70,9 +70,8 @@ class EnvGroup(EnvRunner):
         self._takes_numbers = False
         self._returns: dict[int, Reward] = dict.fromkeys(spec.env_fns, 0.0)
         self._renewals = dict.fromkeys(spec.env_fns, spec.renewals)
-        self._failures = dict.fromkeys(spec.env_fns, 0)  # steps that failed, since one that did not
-        #: Whose next reset takes its seed.
-        self._to_seed = set(spec.seeds)
+        self._failures: dict[int, int] = {}  # steps that failed, since one that did not
+        self._to_seed = set(spec.seeds)  # whose next reset takes its seed
         self._normalisers = NormaliserGroup()
 
     def start(self) -> dict[str, FoundSpace]:
@@ -97,7 +96,6 @@ class EnvGroup(EnvRunner):
         try:
             for env_id in params:
                 answer.first[env_id] = self._reset(env_id)
-                answer.states[env_id] = self.states[env_id]
         except Exception:
             self.states.update(dict.fromkeys(params, EnvState.ERROR))
             raise
@@ -135,6 +133,9 @@ class EnvGroup(EnvRunner):
         self, ids: Sequence[int], results: list[StepResult], failed: list[int], rows: bool
     ) -> GroupStep:
         """What the environments returned as one answer; next episodes have begun."""
+        if self._failures:
+            passed = set(ids).difference(failed)
+            self._failures = {i: n for i, n in self._failures.items() if i not in passed}
         columns = tuple(zip(*results, strict=True))
         if len(columns) != 4 + self._is_plain:
             self._refuse(ids, results)
@@ -145,18 +146,33 @@ class EnvGroup(EnvRunner):
                     self._returns[env_id] += reward
             if rows:
                 rewards = [r if r is None else np.asarray(r, np.float32).ravel() for r in rewards]
-        step = GroupStep(ids, obs, rewards, infos, abnormal=failed)
+        ended: list[int] = []
         if any(map(any, flags)):
             ended = [at for at, own in enumerate(zip(*flags)) if any(own)]
-            step.ended = [ids[at] for at in ended]
-            self._refuse(step.ended, [results[at] for at in ended])
-            for at in ended if self._is_plain else ():
-                final_info, is_terminal = self.envs[ids[at]].final_info, bool(flags[0][at])
-                infos[at] = final_info(infos[at], is_terminal, self._returns[ids[at]])
-        if failed or any(infos):
-            self._settle_abnormal(step)
-        if step.ended:
-            self._start_next(step)
+            self._refuse([ids[at] for at in ended], [results[at] for at in ended])
+        step = GroupStep(ids, obs, rewards, infos, abnormal=failed)
+        for at, info in enumerate(infos) if any(infos) else ():
+            # Environments may report that they failed.
+            if info and ids[at] not in failed and is_abnormal(info):
+                failed.append(ids[at])
+                obs[at], rewards[at] = self._reset(ids[at]), None
+        for at in ended:
+            env_id = ids[at]
+            if env_id in failed:
+                continue
+            step.ended.append(env_id)
+            if self._is_plain:
+                final_info, is_terminal = self.envs[env_id].final_info, bool(flags[0][at])
+                infos[at] = final_info(infos[at], is_terminal, self._returns[env_id])
+            self.spec.episode_count[env_id] += 1
+            if self.spec.has_played(env_id):
+                self.states[env_id] = EnvState.DONE
+            elif self.settings.auto_reset:
+                # The reset may write over the last observation.
+                obs[at] = copy.deepcopy(obs[at])
+                step.first[env_id] = self._reset(env_id)
+            else:
+                self.states[env_id] = EnvState.NEED_RESET
         return step
 
     def _refuse(self, ids: Sequence[int], results: Sequence[object]) -> None:
@@ -170,29 +186,6 @@ class EnvGroup(EnvRunner):
             if fault is not None:
                 name = env_name(self.envs[env_id])
                 raise EnvError(f"env {env_id} ({name}): {fault}", env_id)
-
-    def _settle_abnormal(self, step: GroupStep) -> None:
-        """Begin new episodes where environments report that they failed."""
-        for position, (env_id, info) in enumerate(zip(step.ids, step.infos)):
-            if info and env_id not in step.abnormal and is_abnormal(info):
-                step.abnormal = [*step.abnormal, env_id]
-                step.obs[position], step.rewards[position] = self._reset(env_id), None
-        step.ended = [env_id for env_id in step.ended if env_id not in step.abnormal]
-
-    def _start_next(self, step: GroupStep) -> None:
-        """Count the episodes that ended with `step` and start the next ones that are due."""
-        for env_id in step.ended:
-            self.spec.episode_count[env_id] += 1
-            if self.spec.has_played(env_id):
-                self.states[env_id] = EnvState.DONE
-            elif self.settings.auto_reset:
-                position = step.ids.index(env_id)
-                # The reset may write over the last observation.
-                step.obs[position] = copy.deepcopy(step.obs[position])
-                step.first[env_id] = self._reset(env_id)
-            else:
-                self.states[env_id] = EnvState.NEED_RESET
-            step.states[env_id] = self.states[env_id]
 
     # ---- what callers ask for -----------------------------------------------------------------
 
@@ -303,7 +296,7 @@ class EnvGroup(EnvRunner):
         """First observation of a new episode, after a step that failed with `error`."""
         failure = self._error(env_id, "step", error)
         self.states[env_id] = EnvState.ERROR
-        self._failures[env_id] += 1
+        self._failures[env_id] = self._failures.get(env_id, 0) + 1
         is_last = self._failures[env_id] >= self.settings.max_retry
         # An action that cannot be taken is the policy's fault, which another episode would hide.
         if is_last or isinstance(error, ActionError):
@@ -355,23 +348,10 @@ class EnvGroup(EnvRunner):
                 f"env {env_id} ({env_name(env)}) gave an observation with NaN at its reset", env_id
             )
         step = env.plain_step() if self._is_plain else env.step
-        step = timeout_wrapper(step, self.settings.step_timeout)
-        self._steps[env_id] = self._counted(env_id, step) if self._failures[env_id] else step
+        self._steps[env_id] = timeout_wrapper(step, self.settings.step_timeout)
         self._takes_numbers = self._is_plain and isinstance(env.action_space, spaces.Discrete)
         self.states[env_id] = EnvState.RUN
         return copy.deepcopy(obs)  # environments may share what they hand out
-
-    def _counted(
-        self, env_id: int, step: Callable[[Action], StepResult]
-    ) -> Callable[[Action], StepResult]:
-        """A step that forgets earlier failures if it succeeds."""
-
-        def first_step(action: Action) -> StepResult:
-            result = step(action)
-            self._failures[env_id], self._steps[env_id] = 0, step
-            return result
-
-        return first_step
 
     def _seed_env(self, env_id: int, seed: int, dynamic: bool | str | None) -> None:
         if dynamic == PER_EPISODE:

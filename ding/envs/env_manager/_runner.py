@@ -45,7 +45,6 @@ class GroupStep:
     abnormal: Sequence[int] = ()
     first: dict[int, Obs] = field(default_factory=dict)
     cut: Sequence[int] = ()
-    states: dict[int, EnvState] = field(default_factory=dict)
     error: DingError | None = None
 
 

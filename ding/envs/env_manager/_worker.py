@@ -61,9 +61,8 @@ class _Worker:
 
     def run(self) -> None:
         """Answer requests for the group's methods: each has one reply, but `attach` has none."""
-        if not self._reply(self.group.start):
-            return
-        while True:
+        is_started = self._reply(self.group.start)
+        while is_started:
             name, *args = pickle.loads(self._connection.recv_bytes())
             if name == "close":
                 return
@@ -92,8 +91,7 @@ class _Worker:
         try:
             value = request(*args)
         except Exception as error:
-            send(self._connection, Failure(error))
-            return False
+            value = Failure(error)
         try:
             send(self._connection, value)
         except (EOFError, OSError):
@@ -102,7 +100,7 @@ class _Worker:
             ids = list(self.group.envs)
             what = f"what env {ids} answered cannot be sent to the main process: {error}"
             send(self._connection, Failure(EnvError(what, ids[0])))
-        return True
+        return not isinstance(value, Failure)
 
 
 # ---- the process ------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ class WorkerLink:
         pending: The environments of the step or resets under way.
         is_step: Whether that is a step.
         deadline: Of its answer, by the monotonic clock.
-        recovered: What a process that replaced a lost one answered to resets; the next step's.
+        recovered: What a process that replaced a lost one answered to resets: the next answer.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class WorkerLink:
     def _start(self) -> None:
         self.pending: list[int] = []  # first: a watch may look at it from now on
         self.is_step = False
-        self.deadline: float | None = None
+        self.deadline = math.inf
         self.recovered: GroupStep | None = None
         self._reply: bytes | None = None  # that came before `receive` asked for it
         self._answers = 0
@@ -75,7 +75,7 @@ class WorkerLink:
 
     def await_start(self) -> dict[str, FoundSpace]:
         limit = self._connect_timeout
-        return received(self._next_reply(_deadline(limit), f"start within {limit} s"))
+        return received(self._next_reply(_in_seconds(limit), f"start within {limit} s"))
 
     def may_lose(self, error: EnvError) -> bool:
         """Count the loss of a process; whether another one may take its place."""
@@ -125,7 +125,7 @@ class WorkerLink:
         if self.pending and not self.has_answer:
             self._reply = self._next_reply(self.deadline)
         self.post(method, *args)
-        return received(self._next_reply(None))
+        return received(self._next_reply(math.inf))
 
     def env_states(self) -> Mapping[int, State]:
         """Of its group; if it does not answer, of the one that its replacement would start with."""
@@ -144,7 +144,7 @@ class WorkerLink:
         limits = self.spec.settings
         if limits.step_timeout is not None and limits.reset_timeout is not None:
             resets = limits.max_retry * (limits.reset_timeout + limits.retry_waiting_time)
-            self.deadline = _deadline(len(self.ids) * (limits.step_timeout + resets))
+            self.deadline = _in_seconds(len(self.ids) * (limits.step_timeout + resets))
 
     @property
     def has_answer(self) -> bool:
@@ -153,12 +153,12 @@ class WorkerLink:
 
     def receive(self) -> GroupStep:
         """The answer to the step or resets under way; of a recovered worker, its resets'."""
-        ids, answer = self.pending, self.recovered
+        ids, answer, data = self.pending, self.recovered, self._reply
+        if answer is None and data is None:
+            data = self._next_reply(self.deadline)
+        self.pending, self.recovered, self._reply = [], None, None
         if answer is None:
-            data = self._next_reply(self.deadline) if self._reply is None else self._reply
-            self.pending, self._reply = [], None
             answer = received(data)
-        self.pending, self.recovered = [], None
         self._answers += 1
         if self._answers == _GOOD_ANSWERS:
             self._losses = 0
@@ -171,21 +171,26 @@ class WorkerLink:
         with contextlib.suppress(OSError):  # a broken pipe
             send(self._connection, (name, *args))
 
-    def _next_reply(self, deadline: float | None, doing: str = "answer") -> bytes:
-        if self._connection.closed:
-            raise self._died()
-        if not self._readable(deadline):
-            late = deadline is not None and time.monotonic() >= deadline
-            raise self._too_late(doing) if late and self.process.is_alive() else self._died()
+    def _next_reply(self, deadline: float, doing: str = "answer") -> bytes:
         try:
-            return self._connection.recv_bytes()
+            if self._readable(deadline):
+                return self._connection.recv_bytes()
         except (EOFError, OSError):
             raise self._died() from None
+        if time.monotonic() < deadline or not self.process.is_alive():
+            raise self._died()
+        self._is_lost = True
+        late, limits = self.pending or self.ids, self.spec.settings
+        raise EnvTimeoutError(
+            f"{_named(late)} did not {doing} in time (step_timeout={limits.step_timeout} s, "
+            f"reset_timeout={limits.reset_timeout} s)",
+            late[0],
+        )
 
-    def _readable(self, deadline: float | None) -> bool:
+    def _readable(self, deadline: float) -> bool:
         """Wait until there is a message, the process has ended or the deadline has passed."""
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        ready = self._poll.poll(None if left is None else math.ceil(left * 1000))
+        left = max(0.0, deadline - time.monotonic())
+        ready = self._poll.poll(None if left == math.inf else math.ceil(left * 1000))
         return any(fd == self._fd for fd, _ in ready) or self._connection.poll()
 
     def _died(self) -> EnvDiedError:
@@ -204,19 +209,9 @@ class WorkerLink:
             how = f"died {_MOST_DEATHS + 1} times within {_GOOD_ANSWERS} steps, at last it {how}"
         return EnvDiedError(f"the process of {_named(self.ids)} {how}", self.ids[0])
 
-    def _too_late(self, doing: str) -> EnvTimeoutError:
-        self._is_lost = True
-        late = self.pending or self.ids
-        limits = self.spec.settings
-        return EnvTimeoutError(
-            f"{_named(late)} did not {doing} in time (step_timeout={limits.step_timeout} s, "
-            f"reset_timeout={limits.reset_timeout} s)",
-            late[0],
-        )
 
-
-def _deadline(limit: float | None) -> float | None:
-    return None if limit is None else time.monotonic() + limit + durations.ENV_REPORT_GRACE
+def _in_seconds(limit: float) -> float:
+    return time.monotonic() + limit + durations.ENV_REPORT_GRACE
 
 
 def _named(ids: Sequence[int]) -> str:

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import logging
+import math
 import time
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
@@ -42,18 +43,20 @@ class WorkerPool(EnvRunner):
         per_worker: int,
         make_link: Callable[[GroupSpec], WorkerLink],
         shared_memory: bool,
-        wait_num: float = float("inf"),
+        wait_num: float = math.inf,
         wait_timeout: float | None = None,
     ) -> None:
         self.states = dict.fromkeys(spec.env_fns, EnvState.VOID)
-        self.shares_memory = shared_memory and HAS_SHARED_MEMORY
-        self.waits_for_all = wait_num == float("inf")
+        self._shares_memory = shared_memory and HAS_SHARED_MEMORY
+        self.waits_for_all = wait_num == math.inf
         self._spec, self._per_worker, self._make_link = spec, per_worker, make_link
         self._links: list[WorkerLink] = []
-        self._wait_num, self._wait_timeout = wait_num, wait_timeout
+        self._wait_num = wait_num
+        self._wait_timeout = math.inf if wait_timeout is None else wait_timeout
         self._block: SharedBlock | None = None
         self._layout: obs_store.Layout  # of that memory
         self._shared: Obs = None  # columns in that block
+        self._space: FoundSpace = None  # of observations
 
     # ---- life ------------------------------------------------------------------------------------
 
@@ -65,6 +68,7 @@ class WorkerPool(EnvRunner):
         # All are started before any is waited for: they make their environments at the same time.
         spaces, *_ = [link.await_start() for link in self._links]
         self.states.update(dict.fromkeys(self.states, EnvState.INIT))
+        self._space = spaces.get("observation_space")
         return spaces
 
     def stop(self, wait: bool) -> None:
@@ -77,8 +81,12 @@ class WorkerPool(EnvRunner):
         if self._block is not None:
             self._block.close()
 
-    def attach(self, layout: obs_store.Layout) -> None:
-        count = len(self.states)
+    def _share_memory(self, observations: Sequence[Obs]) -> None:
+        """Have the observations of steps come in shared memory, if they fit columns."""
+        self._shares_memory = False  # not again
+        layout, count = obs_store.ObsColumns(observations, self._space).layout, len(self.states)
+        if layout == obs_store.OBJECT:
+            return
         self._block = SharedBlock(obs_store.columns_bytes(layout, count))
         self._layout = layout
         self._shared = obs_store.columns_in_memory(layout, count, self._block.memory)
@@ -126,8 +134,7 @@ class WorkerPool(EnvRunner):
         """
         self._spec.note_restart(params, recount)
         asked: list[WorkerLink] = []
-        parts: list[GroupStep] = []
-        errors: list[DingError] = []
+        lost: list[DingError] = []
         for link, ids, _ in self._shares(list(params)):
             own = {env_id: params[env_id] for env_id in ids}
             has_lost = link.recovered is not None
@@ -142,13 +149,16 @@ class WorkerPool(EnvRunner):
                     link.revive()
             except EnvError as error:
                 self.states.update(dict.fromkeys(own, EnvState.ERROR))
-                errors.append(error)
+                lost.append(error)
                 continue
             link.recovered = None
             link.begin(list(own), "restart", own, recount)
             asked.append(link)
-        self._collect(asked, parts, errors)
+        parts, errors = self._collect(asked)
+        errors = [*lost, *errors]
         first = _joined(parts, []).first
+        if self._shares_memory and not errors:
+            self._share_memory(list(first.values()))
         cut = [env_id for env_id in first if env_id not in params]
         return GroupStep(first=first, cut=cut, error=next(iter(errors), None))
 
@@ -156,12 +166,7 @@ class WorkerPool(EnvRunner):
         for link, share, at in self._shares(ids):
             own = actions[at] if isinstance(actions, np.ndarray) else [actions[p] for p in at]
             link.begin(share, "step", share, own, rows)
-        parts: list[GroupStep] = []
-        errors: list[DingError] = []
-        if self.waits_for_all:
-            self._collect(self._links, parts, errors)
-        else:
-            self._collect_some(parts, errors)
+        parts, errors = self._collect(self._links, self._wait_num, self._wait_timeout)
         if errors:
             # The answers of the others are lost, as are those of an `EnvGroup` that fails.
             lost = {env_id for part in parts for env_id in (*part.ids, *part.first)}
@@ -184,30 +189,26 @@ class WorkerPool(EnvRunner):
         return [env_id for env_id in link.ids if self.states[env_id] == EnvState.RUN]
 
     def _collect(
-        self, links: Sequence[WorkerLink], parts: list[GroupStep], errors: list[DingError]
-    ) -> None:
-        # The answers of the others are to be taken in before an error is raised.
-        for link in links:
-            if link.pending:
+        self, links: Sequence[WorkerLink], wait_num: float = math.inf, timeout: float = math.inf
+    ) -> tuple[list[GroupStep], list[DingError]]:
+        """What workers answer, until enough of their environments have answered."""
+        parts: list[GroupStep] = []
+        errors: list[DingError] = []
+        end = time.monotonic() + timeout
+        while (busy := [link for link in links if link.pending]) and not errors:
+            answered = [env_id for part in parts for env_id in part.ids]
+            if len(answered) >= wait_num or time.monotonic() >= end:
+                # One has to be ready for an action, or callers would have nothing to do.
+                if any(self.states[env_id] == EnvState.RUN for env_id in answered):
+                    break
+                end = math.inf
+            # The answers of the others are to be taken in before an error is raised.
+            for link in busy if wait_num == math.inf else _answered(busy, end):
                 try:
                     parts.append(self._answer(link))
                 except DingError as error:
                     errors.append(error)
-
-    def _collect_some(self, parts: list[GroupStep], errors: list[DingError]) -> None:
-        """Wait until enough environments have answered."""
-        end = None
-        if self._wait_timeout is not None:
-            end = time.monotonic() + self._wait_timeout
-        while (busy := [link for link in self._links if link.pending]) and not errors:
-            answered = [env_id for part in parts for env_id in part.ids]
-            is_over = end is not None and time.monotonic() >= end
-            if is_over or len(answered) >= self._wait_num:
-                # One has to be ready for an action, or callers would have nothing to do.
-                if any(self.states[env_id] == EnvState.RUN for env_id in answered):
-                    break
-                end = None
-            self._collect(_answered(busy, end), parts, errors)
+        return parts, errors
 
     def _answer(self, link: WorkerLink) -> GroupStep:
         """Wait for a worker's answer to what is under way: to a step, or to resets."""
@@ -221,6 +222,11 @@ class WorkerPool(EnvRunner):
                 self.states.update(dict.fromkeys(failed, EnvState.ERROR))
                 raise
             part = self._replace(link, asked, error)
+        for env_id in part.ended:
+            self._spec.episode_count[env_id] += 1
+            is_over = self._spec.has_played(env_id)
+            self.states[env_id] = EnvState.DONE if is_over else EnvState.NEED_RESET
+        self.states.update(dict.fromkeys(part.first, EnvState.RUN))
         if is_step and part.error is not None:
             own = [part.first.pop(env_id) for env_id in asked]
             part.cut = list(part.first)
@@ -231,9 +237,6 @@ class WorkerPool(EnvRunner):
             part.infos = [{"abnormal": True, "error": str(part.error)} for _ in asked]
             part.ids = part.abnormal = asked
             part.obs, part.rewards = own, [None] * len(asked)
-        self.states.update(part.states)
-        for env_id in part.ended:
-            self._spec.episode_count[env_id] += 1
         return part
 
     def _replace(self, link: WorkerLink, asked: list[int], error: EnvError) -> GroupStep:
@@ -255,7 +258,6 @@ class WorkerPool(EnvRunner):
                 link.begin(ids, "restart", dict.fromkeys(ids), False)
                 part = link.receive()
                 part.error = error
-                self.states.update(part.states)
                 return part
             except EnvError as again:
                 error = again
@@ -264,20 +266,17 @@ class WorkerPool(EnvRunner):
         raise error
 
 
-def _answered(busy: Sequence[WorkerLink], end: float | None) -> list[WorkerLink]:
+def _answered(busy: Sequence[WorkerLink], end: float) -> list[WorkerLink]:
     """Wait until `end` for workers that have answered, or are too late with it."""
-    ends = [link.deadline for link in busy if link.deadline is not None]
-    ends += [end] if end is not None else []
-    ends += [0.0 for link in busy if link.has_answer]
-    timeout = max(0.0, min(ends) - time.monotonic()) if ends else None
+    end = min(end, *(0.0 if link.has_answer else link.deadline for link in busy))
+    timeout = None if end == math.inf else max(0.0, end - time.monotonic())
     woken = set(wait([one for link in busy for one in link.child.waitables], timeout))
-    now = time.monotonic()
     return [
         link
         for link in busy
         if link.has_answer
+        or link.deadline <= time.monotonic()
         or not woken.isdisjoint(link.child.waitables)
-        or (link.deadline is not None and link.deadline <= now)
     ]
 
 

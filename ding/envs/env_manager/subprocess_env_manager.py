@@ -50,7 +50,7 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
             travel in shared memory; others are pickled.
         context: How processes start: ``fork``, ``spawn`` or ``forkserver``.
         envs_per_worker: Environments per process; ``None``: one, in the synchronous manager as
-            many as spread them over the machine's cores.
+            many as spread them over the process's cores, as a step wakes each worker once.
         wait_num: How many environments a step waits for.
         step_wait_timeout: Seconds after which it returns with fewer, but at least one.
         connect_timeout: Seconds that making the environments may take.
@@ -63,17 +63,6 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
     ``EnvDiedError``. A process in which no signal ends what hangs is lost in the same way if both
     ``step_timeout`` and ``reset_timeout`` are set; the ``max_retry``-th time within 100 steps ends
     in ``EnvTimeoutError``.
-
-    Example:
-
-        >>> from ding.envs import AsyncSubprocessEnvManager, DingEnvWrapper
-        >>> make_env = lambda: DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
-        >>> envs = AsyncSubprocessEnvManager([make_env] * 2)
-        >>> envs.launch()
-        >>> timesteps = envs.step({env_id: 0 for env_id in envs.ready_obs})
-        >>> set(timesteps) <= {0, 1}
-        True
-        >>> envs.close()
     """
 
     in_lockstep = False
@@ -103,13 +92,10 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
         method_name_list: list[str],
         reset_inplace: bool = False,
     ) -> None:
-        """What a worker process runs, with the arguments that overrides know.
+        """What a worker process runs: a ``GroupSpec``'s environments, at the pipe's end `c`.
 
-        Args:
-            p: The manager's end of the pipe, if this process has a copy of it.
-            c: The worker's end.
-            env_fn_wrapper: Holds a ``GroupSpec``.
-            obs_buffer: ``None``: shared memory comes through the pipe.
+        `p` is the manager's end, if this process has a copy of it. The other arguments are those
+        that overrides know.
         """
         if p is not None:
             p.close()
@@ -141,10 +127,10 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
 
         Waits until they are `wait_num`, or for `timeout` seconds.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        end = math.inf if timeout is None else time.monotonic() + timeout
         ready: list[Connection] = []
         while len(ready) < min(wait_num, len(rest_conn)):
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            left = None if timeout is None else max(0.0, end - time.monotonic())
             new = connection.wait([conn for conn in rest_conn if conn not in ready], left)
             if not new:
                 break
@@ -163,27 +149,25 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
                 daemon=True,
             )
 
-        cfg, waits = self._cfg, {}
-        if not self.in_lockstep:
+        cfg, waits, per_worker = self._cfg, {}, 1
+        if self.in_lockstep:
+            affinity = getattr(os, "sched_getaffinity", None)
+            cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+            per_worker = math.ceil(self._env_num / min(self._env_num, cores))
+        else:
             waits = {"wait_num": cfg.wait_num, "wait_timeout": cfg.step_wait_timeout}
         return WorkerPool(
             self._group_spec(),
-            self._envs_per_worker(),
+            int(cfg.envs_per_worker or per_worker),
             partial(WorkerLink, start=start, connect_timeout=cfg.connect_timeout),
             shared_memory=bool(cfg.shared_memory),
             **waits,
         )
 
-    def _envs_per_worker(self) -> int:
-        return int(self._cfg.envs_per_worker or 1)
-
 
 @ENV_MANAGER_REGISTRY.register("subprocess")
 class SyncSubprocessEnvManager(AsyncSubprocessEnvManager):
     """Vectorised environments in worker processes; a step waits for all of them.
-
-    By default there are as many workers as the process has cores, each with its share of the
-    environments: a step wakes each worker once.
 
     Example:
 
@@ -203,28 +187,10 @@ class SyncSubprocessEnvManager(AsyncSubprocessEnvManager):
         "step_wait_timeout": None,
     }
 
-    def _envs_per_worker(self) -> int:
-        if self._cfg.envs_per_worker:
-            return int(self._cfg.envs_per_worker)
-        affinity = getattr(os, "sched_getaffinity", None)
-        cores = (len(affinity(0)) if affinity else os.cpu_count()) or 1
-        return math.ceil(self._env_num / min(self._env_num, cores))
-
 
 @ENV_MANAGER_REGISTRY.register("subprocess_v2")
 class SubprocessEnvManagerV2(BaseEnvManagerV2, SyncSubprocessEnvManager):  # type: ignore[misc]
-    """`SyncSubprocessEnvManager` with stacked observations and lists of timesteps.
-
-    Example:
-
-        >>> from ding.envs import DingEnvWrapper, SubprocessEnvManagerV2
-        >>> make_env = lambda: DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
-        >>> envs = SubprocessEnvManagerV2([make_env] * 2)
-        >>> envs.launch()
-        >>> envs.ready_obs.shape
-        (2, 4)
-        >>> envs.close()
-    """
+    """`SyncSubprocessEnvManager` with stacked observations and lists of timesteps."""
 
 
 class EnvSupervisor(SubprocessEnvManagerV2):
