@@ -17,7 +17,7 @@ class ActionCheck:
     other spaces are not checked.
     """
 
-    def __init__(self, space: Space | None) -> None:
+    def __init__(self, space: Space) -> None:
         self._space = space
         self._box_shape = space.shape if isinstance(space, spaces.Box) else None
         self._is_discrete = isinstance(space, spaces.Discrete)

@@ -16,7 +16,6 @@ from ding.envs.env.ding_env_wrapper import DingEnvWrapper
 from ding.envs.env_manager._action_check import each_action
 from ding.envs.env_manager._env_types import (
     PER_EPISODE,
-    SPACES,
     EnvState,
     GroupSpec,
     Seed,
@@ -77,7 +76,8 @@ class EnvGroup(EnvRunner):
     def start(self) -> dict[str, FoundSpace]:
         for env_id in self.spec.env_fns:
             self._build_env(env_id)
-        return {name: find_space(self.envs[0], name) for name in SPACES if 0 in self.envs}
+        names = ("observation_space", "action_space", "reward_space")
+        return {name: find_space(self.envs[0], name) for name in names if 0 in self.envs}
 
     def stop(self, wait: bool = True) -> None:
         """Close every environment; a failure is logged, not raised."""
@@ -88,18 +88,18 @@ class EnvGroup(EnvRunner):
     # ---- episodes -----------------------------------------------------------------------------
 
     def restart(self, params: Mapping[int, Config | None], recount: bool) -> GroupStep:
-        answer = GroupStep(list(params))
+        first: dict[int, Obs] = {}
         self.spec.note_restart(params, recount)
         for env_id in params if recount else ():
             if self.spec.seeds.get(env_id, (0, None))[1] == PER_EPISODE:
                 self._renewals[env_id] = 0  # the list of starts begins again
         try:
             for env_id in params:
-                answer.first[env_id] = self._reset(env_id)
+                first[env_id] = self._reset(env_id)
         except Exception:
             self.states.update(dict.fromkeys(params, EnvState.ERROR))
             raise
-        return answer
+        return GroupStep(first=first)
 
     def step(self, ids: Sequence[int], actions: Actions, rows: bool = False) -> GroupStep:
         results: list[StepResult] = []
@@ -305,7 +305,8 @@ class EnvGroup(EnvRunner):
 
     def _reset(self, env_id: int, failure: EnvError | None = None) -> Obs:
         """A copy of the first observation of a new episode; a `failure` before it was a try."""
-        for attempt in range(failure is not None, self.settings.max_retry):
+        tries = self.settings.max_retry - (failure is not None)
+        while True:
             if failure is not None:
                 _logger.warning("%s; starting a new episode", failure)
                 time.sleep(self.settings.retry_waiting_time)
@@ -318,10 +319,9 @@ class EnvGroup(EnvRunner):
                 return self._reset_once(env_id)
             except (Exception, SystemExit) as error:
                 self.states[env_id] = EnvState.ERROR
-                failure = self._error(env_id, "reset", error)
-                if attempt + 1 == self.settings.max_retry:
+                failure, tries = self._error(env_id, "reset", error), tries - 1
+                if not tries:
                     raise failure from error
-        raise AssertionError("at least one try")
 
     def _reset_once(self, env_id: int) -> Obs:
         self.states[env_id] = EnvState.RESET

@@ -26,8 +26,6 @@ PER_EPISODE = "per episode"
 _LIMITS = ("step_timeout", "reset_timeout")
 _LEAST = {"max_retry": 1, "episode_num": 1, "retry_waiting_time": 0, **dict.fromkeys(_LIMITS, 0)}
 
-SPACES = ("observation_space", "action_space", "reward_space")
-
 
 class EnvState(enum.IntEnum):
     """What an environment does in its manager."""

@@ -9,16 +9,15 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cache, reduce
 from mmap import mmap
+from operator import itemgetter
 from typing import Literal, TypeAlias
 
 import numpy as np
-from gymnasium import spaces
 
 from ding.data.tree import tree_leaves, tree_map
 from ding.envs.env.answers import brief
 from ding.envs.vector_step import Obs, Space
 from ding.utils.errors import DataError, EnvDataError
-from ding.utils.types import Tree
 
 #: What an observation looks like: (shape, dtype) for an array, a dict of layouts for a dict, or:
 Layout: TypeAlias = tuple[tuple[int, ...], str] | dict[str, "Layout"]
@@ -76,7 +75,8 @@ class ObsColumns:
             # column.
             latest = [new.get(i, old) for i, old in enumerate(each_row(self._latest))]
             refitted = ObsColumns(latest)
-            if not may_differ and _shapes(refitted.layout) != _shapes(self.layout):
+            shapes = [tree_map(itemgetter(0), one.layout) for one in (self, refitted)]
+            if not may_differ and shapes[0] != shapes[1]:
                 raise
             vars(self).update(vars(refitted))
             columns = as_columns(self.layout, rows, observations)
@@ -217,15 +217,6 @@ def put_rows(columns: Obs, rows: Sequence[int], new: Obs) -> None:
 # ---- layouts ----------------------------------------------------------------------------------
 
 
-def is_columnar_space(space: object) -> bool:
-    """Whether observations of `space` are arrays or nested dicts of them."""
-    if isinstance(space, spaces.Dict):
-        return all(is_columnar_space(part) for part in space.spaces.values())
-    return isinstance(
-        space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
-    )
-
-
 def _fit_for_space(layout: Layout, space: object) -> Layout:
     """`layout` with room where whole numbers come for what the observation space says can come."""
     if isinstance(layout, dict):
@@ -237,11 +228,6 @@ def _fit_for_space(layout: Layout, space: object) -> Layout:
     if np.dtype(layout[1]).kind in "fO":
         return layout
     return layout[0], np.promote_types(layout[1], declared).str
-
-
-def _shapes(layout: Layout) -> Tree:
-    """The shapes in a layout, without its dtypes."""
-    return tree_map(lambda leaf: leaf[0], layout)
 
 
 def _joint(one: Layout, other: Layout) -> Layout:
@@ -277,9 +263,9 @@ def holds_nan(obs: Obs) -> bool:
 
 
 def _has_nan(leaf: np.ndarray) -> bool:
-    return leaf.dtype.kind == "f" and bool(np.isnan(quick_sum(leaf)))
+    return leaf.dtype.kind == "f" and (total := sum_of_squares(leaf)) != total
 
 
-def quick_sum(array: np.ndarray) -> float:
-    """The sum of the squares, the cheapest reduction that shows NaN and infinity."""
-    return np.vdot(array, array)
+def sum_of_squares(array: np.ndarray) -> float:
+    """The cheapest reduction that shows NaN and infinity: squares do not cancel out."""
+    return float(np.vdot(array, array))  # which warns of no overflow

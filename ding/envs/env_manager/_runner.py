@@ -10,7 +10,7 @@ import numpy as np
 from ding.envs.env.answers import reward_fault
 from ding.envs.env.base_env import is_truncated
 from ding.envs.env_manager._env_types import EnvState
-from ding.envs.env_manager._obs_store import nan_position, quick_sum
+from ding.envs.env_manager._obs_store import nan_position, sum_of_squares
 from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
 from ding.envs.vector_step import Actions, Info, Obs, Reward, VectorStep
 from ding.utils.errors import DataError, DingError, EnvDataError
@@ -56,19 +56,17 @@ class EnvRunner:
 
     Attributes:
         states: By env id.
-        waits_for_all: Whether all that were stepped have answered when a step returns.
         steps_all: Whether environments that a step has no action for are stepped, too.
     """
 
     states: dict[int, EnvState]
-    waits_for_all = True
     steps_all = False
 
     def start(self) -> dict[str, FoundSpace]:
         """Make the environments; their spaces by name, as far as they are known."""
         raise NotImplementedError
 
-    def stop(self, wait: bool = True) -> None:
+    def stop(self, wait: bool) -> None:
         """Close them; without `wait`, those that are at work are left behind."""
         raise NotImplementedError
 
@@ -139,9 +137,9 @@ def vector_step(obs: Obs, step: GroupStep, count: int, strict: bool = True) -> V
         EnvDataError: NaN or infinity in rewards, NaN in observations; names the environment.
     """
     reward, nan_at = reward_column(step.ids, step.rewards, strict), nan_position(obs)
-    if nan_at is not None or not math.isfinite(quick_sum(reward)):
+    if nan_at is not None or not math.isfinite(sum_of_squares(reward)):
         _refuse_numbers(step.ids, reward, nan_at, count)
-    done, truncated = np.zeros((2, len(step.ids)), bool)
+    done, truncated = np.zeros(len(step.ids), bool), np.zeros(len(step.ids), bool)
     infos = {}
     for env_id in (*step.ended, *step.abnormal):
         at = step.ids.index(env_id)

@@ -22,9 +22,9 @@ class VectorRunner(EnvRunner):
     """Steps all members of a vector environment at once, those without an action idly.
 
     A member's next episode begins by itself in the step after an episode's end, whose action and
-    reward mean nothing (gymnasium's ``NEXT_STEP``).
-    Nothing is reported of members that were stepped without an action, or that only began their
-    next episode. Everything that the library returns is copied, as it may reuse its memory.
+    reward mean nothing (gymnasium's ``NEXT_STEP``). Nothing is reported of members that were
+    stepped without an action, or that only began their next episode. Everything that the library
+    returns is copied, as it may reuse its memory.
     """
 
     steps_all = True
@@ -137,19 +137,18 @@ class VectorRunner(EnvRunner):
         )
         for env_id in is_unasked.nonzero()[0].tolist():
             step.first[env_id] = _member_obs(obs, env_id, is_first=began[env_id])
-        step.ended = [env_id for env_id in asked if self._begins[env_id]]
-        for env_id in asked:
-            has_ended = bool(self._begins[env_id])
-            info = _member(infos, env_id) if rows or has_ended else {}
-            if has_ended:
-                info.setdefault("eval_episode_return", float(self._returns[env_id]))
-                info["terminated"] = bool(terminated[env_id])
-                info["truncated"] = not terminated[env_id]
-                self._returns[env_id] = 0
-                self._episode_count[env_id] += 1
-                if self._episode_count[env_id] >= self._settings.episode_num:
-                    self.states[env_id] = EnvState.DONE
-            step.infos.append(info)
+        step.infos = [_member(infos, env_id) if rows else {} for env_id in asked]
+        for row in self._begins[asked].nonzero()[0].tolist():
+            env_id = asked[row]
+            info = step.infos[row] = _member(infos, env_id)
+            info.setdefault("eval_episode_return", float(self._returns[env_id]))
+            info["terminated"] = bool(terminated[env_id])
+            info["truncated"] = not terminated[env_id]
+            step.ended.append(env_id)
+            self._returns[env_id] = 0
+            self._episode_count[env_id] += 1
+            if self._episode_count[env_id] >= self._settings.episode_num:
+                self.states[env_id] = EnvState.DONE
         return step
 
     def _guarded(self, call: Callable[..., Result], *args: object, **kwargs: object) -> Result:
@@ -171,11 +170,9 @@ def _member_obs(obs: Obs, env_id: int, is_first: bool) -> Obs:
     return own
 
 
-def _member(infos: Tree, position: int) -> Info:
+def _member(infos: Mapping[str, Tree], position: int) -> Info:
     """One member's info of a vector's infos: ``name`` counts where ``_name`` says so, and a single
     value is of all members."""
-    if not isinstance(infos, Mapping):  # an array of infos
-        return dict(infos[position] or {})
     info = {}
     for name, values in infos.items():
         if name.startswith("_") or (f"_{name}" in infos and not infos[f"_{name}"][position]):

@@ -73,6 +73,11 @@ class WorkerLink:
         """Whether there is no process, or none that answers."""
         return self._is_lost or not self.process.is_alive()
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether only a reset revives it."""
+        return self._connection.closed
+
     def await_start(self) -> dict[str, FoundSpace]:
         limit = self._connect_timeout
         return received(self._next_reply(_in_seconds(limit), f"start within {limit} s"))
@@ -153,12 +158,12 @@ class WorkerLink:
 
     def receive(self) -> GroupStep:
         """The answer to the step or resets under way; of a recovered worker, its resets'."""
-        ids, answer, data = self.pending, self.recovered, self._reply
-        if answer is None and data is None:
-            data = self._next_reply(self.deadline)
-        self.pending, self.recovered, self._reply = [], None, None
+        ids, answer = self.pending, self.recovered
         if answer is None:
+            data = self._reply or self._next_reply(self.deadline)
+            self.pending, self._reply = [], None
             answer = received(data)
+        self.pending, self.recovered = [], None
         self._answers += 1
         if self._answers == _GOOD_ANSWERS:
             self._losses = 0

@@ -5,7 +5,6 @@ import dataclasses
 import logging
 import math
 import time
-from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import wait
 
@@ -19,7 +18,7 @@ from ding.envs.env_manager._worker_link import WorkerLink
 from ding.envs.env_wrappers.gym_to_gymnasium import FoundSpace
 from ding.envs.vector_step import Actions, Obs
 from ding.utils import durations
-from ding.utils.errors import DingError, EnvError
+from ding.utils.errors import DingError, EnvDiedError, EnvError
 from ding.utils.types import Config, State
 
 _logger = logging.getLogger(__name__)
@@ -48,7 +47,6 @@ class WorkerPool(EnvRunner):
     ) -> None:
         self.states = dict.fromkeys(spec.env_fns, EnvState.VOID)
         self._shares_memory = shared_memory and HAS_SHARED_MEMORY
-        self.waits_for_all = wait_num == math.inf
         self._spec, self._per_worker, self._make_link = spec, per_worker, make_link
         self._links: list[WorkerLink] = []
         self._wait_num = wait_num
@@ -104,25 +102,28 @@ class WorkerPool(EnvRunner):
     # ---- requests --------------------------------------------------------------------------------
 
     def ask(self, method: str, env_id: int, *args: object) -> Answer:
-        return self._ask(self._links[env_id // self._per_worker], method, env_id, *args)
-
-    def ask_all(self, method: str, *args: object) -> list[Answer]:
-        return [self._ask(link, method, *args) for link in self._links]
-
-    def _ask(self, link: WorkerLink, method: str, *args: object) -> Answer:
-        """Call a method of a group; a lost worker is replaced, which the next step reports."""
+        """Call a method of a group; a worker that has died is replaced: see the next step."""
+        link = self._links[env_id // self._per_worker]
         try:
-            return link.ask(method, *args)
+            return link.ask(method, env_id, *args)
         except EnvError as error:
-            if not link.lost:
+            if not link.lost or link.is_given_up:
                 raise
             asked, is_step = link.pending, link.is_step
             link.recovered = self._replace(link, asked, error)
             link.pending, link.is_step = asked, is_step
-        return link.ask(method, *args)
+        return link.ask(method, env_id, *args)
+
+    def ask_all(self, method: str, *args: object) -> list[Answer]:
+        """Call it in all groups but those of lost workers, which the next step replaces."""
+        answers = []
+        for link in self._links:
+            with contextlib.suppress(EnvDiedError):
+                answers.append(link.ask(method, *args))
+        return answers
 
     def env_states(self) -> Mapping[int, State]:
-        return ChainMap(*(dict(link.env_states()) for link in self._links))
+        return {env_id: own for link in self._links for env_id, own in link.env_states().items()}
 
     # ---- resets and steps ------------------------------------------------------------------------
 
@@ -141,7 +142,7 @@ class WorkerPool(EnvRunner):
             try:
                 if link.pending:
                     # The answer is of episodes that the reset cuts.
-                    with contextlib.suppress(EnvError):
+                    with contextlib.suppress(DingError):
                         link.receive()
                 if has_lost or link.lost:
                     own = {**dict.fromkeys(self._running(link)), **own}
@@ -156,7 +157,7 @@ class WorkerPool(EnvRunner):
             asked.append(link)
         parts, errors = self._collect(asked)
         errors = [*lost, *errors]
-        first = _joined(parts, []).first
+        first = {env_id: obs for part in parts for env_id, obs in part.first.items()}
         if self._shares_memory and not errors:
             self._share_memory(list(first.values()))
         cut = [env_id for env_id in first if env_id not in params]

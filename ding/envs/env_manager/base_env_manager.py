@@ -93,7 +93,7 @@ class BaseEnvManager(Configurable, EnvRequests):
     def __init__(self, env_fn: list[EnvFn], cfg: EasyDict = EasyDict({})) -> None:
         super().__init__(env_fn, merged_config(self.default_config(), cfg, env_fn))
         self._settings = group_settings(self._cfg)
-        self._action_check = ActionCheck(None)
+        self._action_check: ActionCheck  # from the launch on
         self._step_count = 0
         self._zero_reward: Reward = None
         self._store: obs_store.ObsColumns | None = None  # from the first reset on
@@ -192,16 +192,12 @@ class BaseEnvManager(Configurable, EnvRequests):
 
     @property
     def supports_columns(self) -> bool:
-        """Whether ``ready_columns`` and ``step_columns`` can be used instead of the dict API.
+        """Whether, once launched, it offers ``ready_columns`` and ``step_columns``.
 
-        They can if observations are arrays of one shape, or nested dicts of such, and no subclass
+        It does if observations are arrays of one shape, or nested dicts of such, and no subclass
         overrides the dict API alone.
         """
-        if not offers(self, "step_columns", "step", "ready_obs"):
-            return False
-        if self._runner is not None and self._store is not None:
-            return self._store.is_columnar
-        return obs_store.is_columnar_space(self.observation_space)
+        return offers(self, "step_columns", "step", "ready_obs") and self._observed().is_columnar
 
     def ready_columns(self) -> tuple[np.ndarray, Obs]:
         """Ids and observations of the environments that wait for an action.
@@ -273,7 +269,7 @@ class BaseEnvManager(Configurable, EnvRequests):
     @property
     def done(self) -> bool:
         """Whether all environments have played their ``episode_num`` episodes."""
-        return all(self.env_state_done(env_id) for env_id in range(self._env_num))
+        return all(map(self.env_state_done, self._all_list))
 
     def env_state_done(self, env_id: int) -> bool:
         """Whether the environment has finished all its episodes."""
@@ -304,7 +300,7 @@ class BaseEnvManager(Configurable, EnvRequests):
         obs = self._observed().put(list(step.ids), step.obs, may_differ=rows)
         if step.first:
             self._take_first(step.first)
-        if step.ended or step.first or not runner.waits_for_all:
+        if step.ended or step.first or not self.in_lockstep:
             self._note_ready()
         return vector_step(obs, step, self._step_count, strict=not rows), step
 

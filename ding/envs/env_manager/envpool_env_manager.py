@@ -73,7 +73,7 @@ class PoolEnvManager(BaseEnvManager):
         )
 
     def _make_runner(self) -> EnvRunner:
-        seed = {"seed": self._seeds[0][0]} if self._seeds else {}
+        seed = {"seed": self._seeds[0][0]} if 0 in self._seeds else {}
         return VectorRunner(_make_pool(self._task, self._env_num, **seed), self._settings, {})
 
 
@@ -91,12 +91,16 @@ def _task_of(cfg: Settings, env_fn: Sequence[EnvFn] | None) -> _Task:
     if cfg["env_id"]:
         return _Task({"task_id": cfg["env_id"], **cfg["kwargs"]})
     made = env_fn[0] if env_fn else None
-    kind = made.func if isinstance(made, partial) else None
-    if not (isinstance(kind, type) and issubclass(kind, GymnasiumEnv)):
+    if (
+        not isinstance(made, partial)
+        or not isinstance(made.func, type)
+        or not issubclass(made.func, GymnasiumEnv)
+    ):
         raise ConfigError(
             "env.manager.env_id is missing: name a task that envpool knows, or take an env type "
             f"over gymnasium, such as 'atari', instead of {made}"
         )
+    kind: type[GymnasiumEnv] = made.func
     of_env = {**kind.config, **(made.keywords.get("cfg") or made.args[0])}
     return _Task(
         {**kind.pool_kwargs(of_env), **cfg["kwargs"]},

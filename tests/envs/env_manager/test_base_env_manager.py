@@ -454,7 +454,6 @@ def test_use_before_launch_and_after_close():
     manager = BaseEnvManager(recorded(env_fns(CountEnv), made))
     assert manager.closed
     assert manager.action_space.n == 3
-    assert manager.supports_columns
     for use in (lambda: manager.ready_obs, lambda: manager.step({0: 0}), manager.reset):
         with pytest.raises(EnvError, match=r"call launch\(\)"):
             use()
