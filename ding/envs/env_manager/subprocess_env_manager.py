@@ -63,6 +63,17 @@ class AsyncSubprocessEnvManager(BaseEnvManager):
     ``EnvDiedError``. A process in which no signal ends what hangs is lost in the same way if both
     ``step_timeout`` and ``reset_timeout`` are set; the ``max_retry``-th time within 100 steps ends
     in ``EnvTimeoutError``.
+
+    Example:
+
+        >>> from ding.envs import AsyncSubprocessEnvManager, DingEnvWrapper
+        >>> make_env = lambda: DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
+        >>> envs = AsyncSubprocessEnvManager([make_env] * 2)
+        >>> envs.launch()
+        >>> timesteps = envs.step({env_id: 0 for env_id in envs.ready_obs})
+        >>> set(timesteps) <= {0, 1}
+        True
+        >>> envs.close()
     """
 
     in_lockstep = False
@@ -190,7 +201,18 @@ class SyncSubprocessEnvManager(AsyncSubprocessEnvManager):
 
 @ENV_MANAGER_REGISTRY.register("subprocess_v2")
 class SubprocessEnvManagerV2(BaseEnvManagerV2, SyncSubprocessEnvManager):  # type: ignore[misc]
-    """`SyncSubprocessEnvManager` with stacked observations and lists of timesteps."""
+    """`SyncSubprocessEnvManager` with stacked observations and lists of timesteps.
+
+    Example:
+
+        >>> from ding.envs import DingEnvWrapper, SubprocessEnvManagerV2
+        >>> make_env = lambda: DingEnvWrapper(cfg={"env_id": "CartPole-v1"})
+        >>> envs = SubprocessEnvManagerV2([make_env] * 2)
+        >>> envs.launch()
+        >>> envs.ready_obs.shape
+        (2, 4)
+        >>> envs.close()
+    """
 
 
 class EnvSupervisor(SubprocessEnvManagerV2):
