@@ -27,14 +27,11 @@ class Notes:
             does read (empty if none is near). They stay in the config.
         unused: Paths of keys that have a meaning, but none in this run, with the reason.
         adapted: Settings that did not fit together, and how they are read; one line each.
-        changed: What each step of completing the config changed (`ding.config.complete`): by the
-            step's name, old and new value of each key.
     """
 
     unknown: dict[str, str] = field(default_factory=dict)
     unused: dict[str, str] = field(default_factory=dict)
     adapted: list[str] = field(default_factory=list)
-    changed: dict[str, dict[str, tuple[object, object]]] = field(default_factory=dict)
 
     def explain_gone(self, user: Settings) -> None:
         """Give the reason for keys that scripts may read, and no run of this package."""

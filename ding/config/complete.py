@@ -2,7 +2,7 @@
 
 ``read`` → `name_types` → `translate_old_names` → `fill_defaults` → `settle_twins` →
 `infer_from_environments` → `check` → `fit_together`. A step takes a `Draft` and returns another; it
-changes nothing that it is given. What each one changed is recorded (`Notes.changed`).
+changes nothing that it is given.
 """
 
 import os
@@ -44,7 +44,7 @@ from ding.config.parts import (
 from ding.config.schema import COUNTS, CREATE_SECTIONS, SILENT
 from ding.utils import ENV_REGISTRY, deep_merge_dicts
 from ding.utils.errors import ConfigError
-from ding.utils.settings import EnvSetting, at, leaves, put
+from ding.utils.settings import EnvSetting, at, put
 from ding.utils.types import Settings
 
 #: Whether unknown keys are errors: all, or those at or under these paths.
@@ -58,7 +58,7 @@ class Request:
     """How to complete a config; the same for all steps.
 
     Attributes:
-        notes: Takes what the caller shows: unknown keys, assumptions, what each step changed.
+        notes: Takes what the caller shows: unknown keys and assumptions.
         seed: Recorded in the config.
         strict: Whether unknown keys are errors.
         given: Classes by role, in place of those that the config names.
@@ -108,11 +108,9 @@ class Draft:
 
 
 def complete(draft: Draft, request: Request) -> Draft:
-    """Take all steps after `read`, and record what each one changed."""
+    """Take all steps after `read`."""
     for step in STEPS:
-        before, draft = draft, step(draft, request)
-        if changes := _changes(before, draft):
-            request.notes.changed[step.__name__] = changes
+        draft = step(draft, request)
     return draft
 
 
@@ -330,16 +328,6 @@ def unshared(value: Any) -> Any:
     if isinstance(value, dict):
         return EasyDict({key: unshared(item) for key, item in value.items()})
     return [unshared(item) for item in value] if type(value) is list else value
-
-
-def _changes(before: Draft, after: Draft) -> dict[str, tuple[object, object]]:
-    """Old and new value of each key that a step changed; ``None`` for a key that is absent."""
-    old, new = (
-        dict(leaves({**draft.cfg, "create_config": draft.create})) for draft in (before, after)
-    )
-    changed = {path: (old.get(path), new.get(path)) for path in {**old, **new}}
-    # By their texts: arrays do not compare to one truth value, and 1 is not True.
-    return {path: pair for path, pair in changed.items() if repr(pair[0]) != repr(pair[1])}
 
 
 #: Sections of ``policy`` in a main config.
