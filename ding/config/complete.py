@@ -107,11 +107,17 @@ class Draft:
     problems: tuple[str, ...] = ()
 
 
-def complete(draft: Draft, request: Request) -> Draft:
-    """Take all steps after `read`."""
+def complete(main: object, create: object, request: Request) -> EasyDict:
+    """The main config that what a user wrote means.
+
+    Raises:
+        ConfigError: Everything that is wrong, with the full paths of the keys.
+        UnknownTypeError: A type that no registry knows.
+    """
+    draft = read(main, create, request)
     for step in STEPS:
         draft = step(draft, request)
-    return draft
+    return draft.cfg
 
 
 def read(main: object, create: object, request: Request) -> Draft:

@@ -33,7 +33,7 @@ SYSTEM_DEFAULTS: Config = {
     "max_restart": 5,
 }
 #: Shared folders, by the key that names another one.
-_FOLDERS = {"path_data": "data", "path_policy": "policy"}
+FOLDERS = {"path_data": "data", "path_policy": "policy"}
 
 
 def complete_system(
@@ -72,7 +72,7 @@ def complete_system(
     notes.explain_gone({"system_config": user})
     defaults = {**SYSTEM_DEFAULTS, "engine": engine}
     merged = EasyDict(deep_merge_dicts(copy.deepcopy(defaults), user))
-    for key, folder in _FOLDERS.items():
+    for key, folder in FOLDERS.items():
         if not merged[key]:
             merged[key] = os.path.join(main["exp_name"], folder)
         merged.coordinator[key] = merged[key]
@@ -169,9 +169,9 @@ def worker_entry(name: str, cfg: Settings, system: Settings, create: Settings) -
 def user_part(system: Settings, exp_name: str) -> Config:
     """What a ``system_config`` for another run takes of a compiled one: no addresses, and no
     folders that follow from ``exp_name``."""
-    own = {os.path.join(exp_name, folder) for folder in _FOLDERS.values()}
+    own = {os.path.join(exp_name, folder) for folder in FOLDERS.values()}
     kept = {key: system[key] for key in SYSTEM_DEFAULTS if key in system}
-    kept = {key: value for key, value in kept.items() if key not in _FOLDERS or value not in own}
+    kept = {key: value for key, value in kept.items() if key not in FOLDERS or value not in own}
     kept["coordinator"] = {
         key: value
         for key, value in system["coordinator"].items()

@@ -16,7 +16,7 @@ from easydict import EasyDict
 from ding.config import read_config_directly
 from ding.config.adapt import twins_of
 from ding.config.check import Notes
-from ding.config.compile_parallel import complete_parallel, move_folders
+from ding.config.compile import complete_parallel, move_folders
 from ding.config.complete import Strict, run_folder
 from ding.config.parts import default_config, find_parts, policy_mode
 from ding.config.read import main_and_create, parse_yaml

@@ -14,8 +14,7 @@ from gymnasium import spaces
 from tensorboardX import SummaryWriter
 
 from ding.config import read_config
-from ding.config.compile import compile_run_config
-from ding.config.compile_parallel import is_parallel, serial_form
+from ding.config.compile import compile_run_config, is_parallel, serial_form
 from ding.config.parts import is_ours
 from ding.envs import create_env_manager, env_seeds, get_vec_env_setting
 from ding.policy import Policy, PolicyFactory, create_policy

@@ -8,7 +8,7 @@ from typing import Any
 from easydict import EasyDict
 
 from ding.config.check import Notes
-from ding.config.compile_parallel import complete_parallel
+from ding.config.compile import complete_parallel
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
 from ding.config.system import DEFAULT_ENGINE, has_own_engine, kind_of, worker_names

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from easydict import EasyDict
 
 from ding.config.check import Notes
-from ding.config.compile_parallel import compile_joining
+from ding.config.compile import compile_joining
 from ding.config.complete import Strict
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config

@@ -20,6 +20,10 @@ def drafted(main, create, **options):
     return read(main, create, request), request
 
 
+def completed(main, create, **options):
+    return complete(main, create, Request(notes=Notes(), **options))
+
+
 def spoilt(main, create):
     """Something to do for each step."""
     main["policy"]["model"] = {}
@@ -65,18 +69,17 @@ def test_each_step_does_its_own_job(main, create):
 
 
 def test_nothing_is_shared_with_the_result(main, create):
-    draft, request = drafted(main, create)
-    cfg = complete(draft, request).cfg
+    cfg = completed(main, create)
     cfg.policy.learn.batch_size = 7
     cfg.create_config.policy.type = "other"
-    assert main["policy"]["learn"]["batch_size"] == draft.written.policy.learn.batch_size == 64
-    assert create["policy"]["type"] == draft.create.policy.type == "dqn"
+    assert main["policy"]["learn"]["batch_size"] == 64
+    assert create["policy"]["type"] == "dqn"
 
 
 def test_what_collects_nothing_needs_no_number_of_environments(main, create):
     """As configs for data sets leave it out."""
     del main["env"]["collector_env_num"]
-    cfg = complete(*drafted(main, create, collects=False)).cfg
+    cfg = completed(main, create, collects=False)
     assert cfg.env.collector_env_num == 1
     with pytest.raises(ConfigError, match=r"env\.collector_env_num"):
-        complete(*drafted(main, create))
+        completed(main, create)

@@ -4,7 +4,7 @@ import pytest
 
 from ding.config import compile_config_parallel
 from ding.config.check import Notes
-from ding.config.compile_parallel import compile_joining
+from ding.config.compile import compile_joining
 from ding.config.read import read_config_with_system
 from ding.utils import ENGINE_REGISTRY
 from ding.utils.errors import ConfigError, UnknownTypeError

@@ -17,7 +17,7 @@ from ding.config import (
     utils as config_utils,
 )
 from ding.config.check import Notes
-from ding.config.compile_parallel import (
+from ding.config.compile import (
     compile_joining,
     complete_parallel,
     is_parallel,

@@ -10,8 +10,7 @@ from gymnasium import spaces
 
 from ding.config import read_config, read_config_directly, read_config_with_system
 from ding.config.check import Notes
-from ding.config.compile import compile_run_config
-from ding.config.compile_parallel import complete_parallel
+from ding.config.compile import compile_run_config, complete_parallel
 from ding.entry import serial_pipeline, serial_pipeline_onpolicy
 from ding.envs import BaseEnv, DingEnvWrapper
 from ding.policy.fit import check_fit, model_shapes

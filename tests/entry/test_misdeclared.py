@@ -6,8 +6,7 @@ from easydict import EasyDict
 from gymnasium import spaces
 
 from ding.config.check import Notes
-from ding.config.compile import compile_run_config
-from ding.config.compile_parallel import complete_parallel
+from ding.config.compile import compile_run_config, complete_parallel
 from ding.entry import serial_pipeline
 from ding.model import DQN
 from ding.policy.command_mode_policy_instance import DQNCommandModePolicy
