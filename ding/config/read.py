@@ -15,12 +15,9 @@ from ding.utils.types import Config as ConfigDict
 
 
 class Config:
-    """What a config file defines.
+    """What a config file defines: names and values.
 
-    Args:
-        cfg_dict: Names and values.
-        cfg_text: The file's text.
-        filename: The file.
+    Scripts may pass the file's text and its name, too; they are not used.
     """
 
     def __init__(
@@ -31,9 +28,8 @@ class Config:
     ) -> None:
         if cfg_dict is not None and not isinstance(cfg_dict, dict):
             raise ConfigError(f"cfg_dict must be a dict, got {type(cfg_dict).__name__}")
-        self._cfg_dict = cfg_dict or {}
-        self._text = cfg_text or ""
-        self._filename = filename
+        #: The config as a nested dict.
+        self.cfg_dict = cfg_dict or {}
 
     @staticmethod
     def file_to_dict(filename: str) -> "Config":
@@ -42,7 +38,7 @@ class Config:
         Raises:
             ConfigError: No such file, or it fails; with the file's own error.
         """
-        text = _read_text(filename)
+        _read_text(filename)
         path = os.path.abspath(os.path.expanduser(filename))
         try:
             names = run_config_file(path)
@@ -53,33 +49,28 @@ class Config:
             ) from error
         except SyntaxError as error:
             line = f": {error.text.strip()}" if error.text else ""
-            where = f"{error.filename}:{error.lineno}"
-            raise ConfigError(f"{where}: {error.msg}{line}") from error
+            raise ConfigError(f"{error.filename}:{error.lineno}: {error.msg}{line}") from error
         except Exception as error:
             # The last line of the file itself that led to it.
             frames = traceback.extract_tb(error.__traceback__)
-            lines = [frame.lineno for frame in frames if frame.filename == path]
-            where = f"{path}:{lines[-1]}" if lines else path
-            raise ConfigError(f"{where}: {type(error).__name__}: {error}") from error
+            lines = [f"{path}:{frame.lineno}" for frame in frames if frame.filename == path]
+            raise ConfigError(f"{[path, *lines][-1]}: {type(error).__name__}: {error}") from error
         code = types.ModuleType | type | types.FunctionType
-        values = {
-            name: value
-            for name, value in names.items()
-            if not name.startswith("_") and not isinstance(value, code)
-        }
-        return Config(values, text, filename)
-
-    @property
-    def cfg_dict(self) -> ConfigDict:
-        """The config as a nested dict."""
-        return self._cfg_dict
+        return Config(
+            {
+                name: value
+                for name, value in names.items()
+                if not name.startswith("_") and not isinstance(value, code)
+            }
+        )
 
 
 def _read_text(path: str) -> str:
     path = os.path.abspath(os.path.expanduser(path))
     if not os.path.isfile(path):
-        kind = "a folder" if os.path.isdir(path) else "missing"
-        raise ConfigError(f"config file {path!r} is {kind}")
+        raise ConfigError(
+            f"config file {path!r} is {'a folder' if os.path.isdir(path) else 'missing'}"
+        )
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
@@ -137,10 +128,7 @@ def read_config_directly(path: str) -> ConfigDict:
 
 
 def read_config(path: str) -> tuple[ConfigDict, ConfigDict]:
-    """Read ``main_config`` and ``create_config`` from a config file.
-
-    Args:
-        path: File, ``.py`` or ``.yaml``.
+    """Read ``main_config`` and ``create_config`` from a ``.py`` or ``.yaml`` config file.
 
     Raises:
         ConfigError: As `read_config_directly`, or one of the two is not defined.
@@ -159,16 +147,9 @@ def read_config(path: str) -> tuple[ConfigDict, ConfigDict]:
 
 
 def read_config_with_system(path: str) -> tuple[ConfigDict, ConfigDict, ConfigDict]:
-    """``main_config``, ``create_config`` and ``system_config`` of a parallel config file.
-
-    The last may be missing, as in the config of a serial run: all of it has defaults.
-
-    Raises:
-        ConfigError: As `read_config`.
-    """
+    """`read_config` and ``system_config``, which may be missing: all of it has defaults."""
     names = read_config_directly(path)
-    main, create = main_and_create(path, names)
-    return main, create, names.get("system_config", {})
+    return *main_and_create(path, names), names.get("system_config", {})
 
 
 def main_and_create(path: str, names: ConfigDict) -> tuple[ConfigDict, ConfigDict]:

@@ -40,12 +40,9 @@ _PIPELINES = {
 def save_config(
     config_: Config, path: str, type_: str = "py", save_formatted: bool = False
 ) -> None:
-    """Save a config.
+    """Save a config as Python, or as YAML (``type_='yaml'``).
 
     Args:
-        config_: The config.
-        path: File to write, under a temporary name first.
-        type_: ``py`` or ``yaml``.
         save_formatted: Also write ``formatted_<name>`` (Python only), a script with
             ``main_config`` and ``create_config`` that runs as it is.
 
@@ -72,10 +69,8 @@ def save_config_yaml(config_: Config, path: str) -> None:
     try:
         text = yaml.safe_dump(plain(config_), sort_keys=False)
     except yaml.YAMLError as error:
-        what = _named(error.args[-1])
-        raise ConfigError(
-            f"YAML cannot hold {what}: save the config as Python (type_='py')"
-        ) from error
+        what = f"YAML cannot hold {_named(error.args[-1])}"
+        raise ConfigError(f"{what}: save the config as Python (type_='py')") from error
     _save_text(path, text)
 
 
@@ -91,27 +86,25 @@ def save_config_formatted(
 ) -> None:
     """Save a compiled config as a script with ``main_config`` and ``create_config``.
 
-    The script is a config file like any other, and starts a new run when it is executed.
-
-    Args:
-        mode: What trains with it, as on the command line; by default what its policy wants.
+    The script is a config file like any other, and starts a new run when it is executed: in the
+    ``mode`` of the command line, by default that of its policy.
     """
     is_parallel = {"main", "system"} <= set(config_)
     main: Config = config_["main"] if is_parallel else config_
     create = main.get("create_config", {})
     source = Source(search_path(create))
     components = PARALLEL_COMPONENTS if is_parallel else COMPONENTS
-    registries = {name: component.registry for name, component in components.items()}
-    types = {name: at(create, f"{name}.type") for name in registries}
-    registries |= {"model": MODEL_REGISTRY, "engine": ENGINE_REGISTRY}
-    types |= {"model": at(main, "policy.model.type"), "engine": at(config_, "system.engine.type")}
-    for name, type_ in types.items():
-        origin = registries[name].origin(type_)
-        if origin is not None and origin.module == "__main__":
-            source.lose(f"the {name} type {type_!r} is registered by a script")
+    types = [(name, one.registry, at(create, f"{name}.type")) for name, one in components.items()]
+    types += [
+        ("model", MODEL_REGISTRY, at(main, "policy.model.type")),
+        ("engine", ENGINE_REGISTRY, at(config_, "system.engine.type")),
+    ]
+    for name, registry, type_ in types:
+        if getattr(registry.origin(type_), "module", None) == "__main__":
+            source.lost.append(f"the {name} type {type_!r} is registered by a script")
     env_id = at(main, "env.env_id")
     if getattr(entry_point(env_id), "__module__", None) == "__main__":
-        source.lose(f"the environment {env_id!r} is registered by a script")
+        source.lost.append(f"the environment {env_id!r} is registered by a script")
     own = {key: value for key, value in plain(main).items() if key != "create_config"}
     if at(own, "policy.learn.resume_training"):
         own["policy"]["learn"]["resume_training"] = False
@@ -120,9 +113,8 @@ def save_config_formatted(
         pipeline = "parallel_pipeline"
         parts["system_config"] = user_part(config_["system"], main["exp_name"])
     else:
-        policy, type_ = None, at(create, "policy.type")
-        if not mode and type_ in POLICY_REGISTRY:
-            policy = POLICY_REGISTRY[type_]
+        type_ = at(create, "policy.type")
+        policy = POLICY_REGISTRY[type_] if not mode and type_ in POLICY_REGISTRY else None
         mode = mode or policy_mode(policy, bool(at(main, "policy.on_policy")))
         pipeline = _PIPELINES.get(mode, mode.replace("serial", "serial_pipeline"))
     sections = [f"{name} = EasyDict({source.of(part, name)})\n" for name, part in parts.items()]
@@ -143,13 +135,8 @@ if __name__ == "__main__":
 def save_run_config(
     config: EasyDict, name: str = "total_config.py", mode: str | None = None
 ) -> str:
-    """Save a compiled config and its script into the run's folder, which is made.
-
-    Args:
-        mode: See `save_config_formatted`.
-
-    Returns:
-        The file's path.
+    """Save a compiled config and its script (`save_config_formatted`) into the run's folder, which
+    is made, and return the file's path.
 
     Raises:
         ConfigError: The folder cannot be written.
@@ -178,16 +165,14 @@ def runs_as_it_is(path: str) -> bool:
 
 
 def _save_text(path: str, text: str) -> None:
-    folder = os.path.dirname(path)
-    if folder:
-        os.makedirs(folder, exist_ok=True)
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     replace_text(path, text)
 
 
 def save_project_state(exp_name: str) -> None:
     """Write the commit, and whether files differ from it, to ``<exp_name>/git.txt``."""
-    state = git_state()
-    text = "".join(f"{key}: {value}\n" for key, value in (state or {"git": "none"}).items())
+    state = git_state() or {"git": "none"}
+    text = "".join(f"{key}: {value}\n" for key, value in state.items())
     _save_text(os.path.join(exp_name, "git.txt"), text)
 
 
@@ -196,34 +181,26 @@ class Source:
 
     Functions and classes that can be imported are written by name. Anything else that is not plain
     data is written as ``None``, and the file refuses to run until the user has put it back.
-
-    Args:
-        folders: Further places of modules.
     """
 
     def __init__(self, folders: Sequence[str] = ()) -> None:
+        self.folders = folders  # further places of modules
+        self.lost: list[str] = []  # what is missing in the file
         self._modules: set[str] = set()
-        self._folders = folders
-        self._lost: list[str] = []
 
     def header(self) -> str:
         """Imports, and the refusal if something was lost; complete after `of`."""
         lines = []
-        if self._folders:
-            lines += ["import sys", "", *(f"sys.path.append({one!r})" for one in self._folders), ""]
+        if self.folders:
+            lines += ["import sys", "", *(f"sys.path.append({one!r})" for one in self.folders), ""]
         lines += [f"import {module}" for module in sorted(self._modules)]
-        if self._lost:
-            what = "; ".join(self._lost)
+        if self.lost:
             message = (
-                f"not everything in this config could be written: {what}. Put it back (where None "
-                "stands now, if it was a value), and remove this line"
+                f"not everything in this config could be written: {'; '.join(self.lost)}. Put it "
+                "back (where None stands now, if it was a value), and remove this line"
             )
             lines += ["", f"raise ValueError({message!r})"]
         return "\n".join(lines) + "\n" if lines else ""
-
-    def lose(self, what: str) -> None:
-        """Make the file refuse to run, since something is missing in it."""
-        self._lost.append(what)
 
     def of(self, value: object, path: str) -> str:
         """The ``repr`` of the value at a path; a mapping has a line for each key."""
@@ -242,12 +219,10 @@ class Source:
             return _Name(f"float({str(value)!r})")
         if value is None or type(value) in (bool, int, float, str, bytes, range):
             return value
-        if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
-            name = _importable(value)
-            if name is not None:
-                self._modules.add(value.__module__)
-                return _Name(name)
-        self._lost.append(f"{path} was {_named(value)}")
+        if name := _importable(value):
+            self._modules.add(value.__module__)
+            return _Name(name)
+        self.lost.append(f"{path} was {_named(value)}")
         return None
 
 
@@ -264,10 +239,9 @@ def plain(value: Any) -> Any:
     """Containers as dict, list and tuple; numbers and strings as Python's own."""
     if isinstance(value, Mapping):
         return {plain(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    if isinstance(value, tuple):
-        return tuple(plain(item) for item in value)
+    for kind in (list, tuple):
+        if isinstance(value, kind):
+            return kind(plain(item) for item in value)
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, os.PathLike):
@@ -278,15 +252,17 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _importable(value: type | types.FunctionType | types.BuiltinFunctionType) -> str | None:
-    """The dotted name under which another process finds a class or function."""
+def _importable(value: object) -> str:
+    """The dotted name under which another process finds a class or function; empty if none does."""
+    if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
+        return ""
     module, name = value.__module__, value.__qualname__
-    if module is None or module in ("__main__", "ding_config") or "<" in name:
-        return None
+    if module is None or module in ("__main__", "ding_config"):
+        return ""
     found: object = sys.modules.get(module)
-    for part in name.split("."):
+    for part in name.split("."):  # "<lambda>" is no name of anything
         found = getattr(found, part, None)
-    return f"{module}.{name}" if found is value else None
+    return f"{module}.{name}" if found is value else ""
 
 
 def _named(value: object) -> str:

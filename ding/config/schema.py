@@ -27,40 +27,25 @@ RANGES: dict[str, Callable[[float], bool]] = {
 
 @dataclass(frozen=True)
 class Key:
-    """One config key.
+    """One config key."""
 
-    Attributes:
-        path: Its full path in the main config (``system_config.``: in that of a parallel run).
-        meaning: What it sets.
-        like: An example of its type; ``None`` allows any, ``{}`` any dict, and a whole number any
-            number unless `whole`.
-        known: Whether every config may hold it; otherwise only those of classes that have it.
-        unit: What a number counts or measures.
-        range: The numbers that it may be, one of `RANGES`.
-        choices: Values that it may have, in addition to the range if there is one.
-        may_be_none: Whether it may be ``None``, too.
-        whole: Whether it is a number of things, of which there is no fraction.
-        twins: Other places of the same setting. What a user wrote counts; if several places were
-            written, `path`.
-        old: Older names.
-        silent: Whether configs hold it and no policy of this package reads it, so that it is not
-            reported.
-        gone: Why it has no effect in a run, which is reported.
-    """
-
-    path: str
+    path: str  # in the main config, or from `system_config.` on in that of a parallel run
     meaning: str
+    #: An example of its type; ``None`` allows any, ``{}`` any dict, and a whole number any number
+    #: unless `whole`.
     like: object = None
-    known: bool = True
-    unit: str = ""
-    range: str = ""
-    choices: tuple[object, ...] = ()
+    known: bool = True  # whether every config may hold it, not only those of classes that have it
+    unit: str = ""  # what a number counts or measures
+    range: str = ""  # the numbers that it may be, one of `RANGES`
+    choices: tuple[object, ...] = ()  # values that it may have, too
     may_be_none: bool = False
-    whole: bool = False
+    whole: bool = False  # whether it is a number of things, of which there is no fraction
+    #: Other places of the same setting. What a user wrote counts; if several places were written,
+    #: `path`.
     twins: tuple[str, ...] = ()
-    old: tuple[str, ...] = ()
-    silent: bool = False
-    gone: str = ""
+    old: tuple[str, ...] = ()  # older names
+    silent: bool = False  # whether no policy of this package reads it, which is not reported
+    gone: str = ""  # why it has no effect in a run, which is reported
 
     @property
     def values(self) -> str:
@@ -87,23 +72,16 @@ def _rows(section: str, rows: Config) -> Iterator[Key]:
         yield Key(f"{prefix}import_names", "Modules to import, which register the type.", [])
         yield Key(f"{prefix}cfg_type", "Name of the section's form; written, and not read.", "")
     for name, row in rows.items():
-        facts: Config = row
-        if isinstance(row, str):
-            facts = {"meaning": row, "known": False}
+        facts: Config = {"meaning": row, "known": False} if isinstance(row, str) else row
         several: Config = {kind: tuple(facts.get(kind, ())) for kind in ("twins", "old", "choices")}
         yield Key(f"{prefix}{name}", **{**facts, **several})
 
 
-def _read() -> tuple[Key, ...]:
-    # Not YAML: its thousands of short-lived objects have the garbage collector go through all that
-    # torch holds, 0.1 s at each start.
-    with open(Path(__file__).with_name("keys.json"), encoding="utf-8") as file:
-        sections: dict[str, Config] = json.load(file)
-    return tuple(key for section, rows in sections.items() for key in _rows(section, rows))
-
-
+# Not YAML: its thousands of short-lived objects have the garbage collector go through all that
+# torch holds, 0.1 s at each start.
+_TEXT = Path(__file__).with_name("keys.json").read_text(encoding="utf-8")
 #: All rows, in the order in which messages name keys.
-SCHEMA = _read()
+SCHEMA = tuple(key for section, rows in json.loads(_TEXT).items() for key in _rows(section, rows))
 
 #: Numbers of things; other whole numbers may become fractions.
 COUNTS = frozenset(key.path for key in SCHEMA if key.whole)
@@ -127,12 +105,12 @@ def examples() -> Config:
     """The keys that every main config may hold, nested, each with an example of its value."""
     tree: Config = {}
     for key in SCHEMA:
-        if not key.known:
-            continue
-        *way, last = key.path.split(".")
-        section = tree
-        for name in way:
-            below = section.get(name)
-            section[name] = section = below if isinstance(below, dict) else {}
-        section[last] = dict(key.like) if isinstance(key.like, dict) else key.like
+        if key.known:
+            *way, last = key.path.split(".")
+            section = tree
+            for name in way:
+                if not isinstance(section.get(name), dict):
+                    section[name] = {}
+                section = section[name]
+            section[last] = dict(key.like) if isinstance(key.like, dict) else key.like
     return tree
