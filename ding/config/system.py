@@ -6,23 +6,24 @@ from collections.abc import Collection, Mapping
 
 from easydict import EasyDict
 
+from ding.config.adapt import COLLECTOR_NUM
 from ding.config.check import KeyChecker, Notes, Problems, check_ranges
+from ding.config.defaults import layered
 from ding.config.parts import default_config, import_names
 from ding.config.schema import COUNTS, examples
 from ding.data.buffer.rate_limiter import RateLimiter, sample_ratio
 from ding.utils import ENGINE_REGISTRY, deep_merge_dicts
 from ding.utils.errors import ConfigError
-from ding.utils.settings import at
+from ding.utils.settings import at, put
 from ding.utils.types import Config, Settings
 from ding.worker import Coordinator
 
 DEFAULT_ENGINE = "flask_fs"
 _WHERE = "system_config.engine"
-#: What holds for the coordinator, with defaults.
-COORDINATOR_DEFAULTS: Config = {**Coordinator.default_config(), "host": None, "port": "auto"}
-COORDINATOR_DEFAULTS.pop("cfg_type")
+#: Learners of a parallel run, in the main config.
+LEARNER_NUM = "policy.learn.learner.learner_num"
 SYSTEM_DEFAULTS: Config = {
-    "coordinator": COORDINATOR_DEFAULTS,
+    "coordinator": {**Coordinator.default_config(), "host": None, "port": "auto"},
     # What carries messages, samples and weights: its type, and what that knows.
     "engine": {"type": DEFAULT_ENGINE, "import_names": []},
     "path_data": "",
@@ -32,6 +33,7 @@ SYSTEM_DEFAULTS: Config = {
     # How often the processes of one worker are started again after they died.
     "max_restart": 5,
 }
+SYSTEM_DEFAULTS["coordinator"].pop("cfg_type")
 #: Shared folders, by the key that names another one.
 FOLDERS = {"path_data": "data", "path_policy": "policy"}
 
@@ -41,14 +43,8 @@ def complete_system(
 ) -> EasyDict:
     """Check what a user wrote in ``system_config`` and complete it with defaults.
 
-    Args:
-        main: The compiled main config, for the names of the workers and the run's folder.
-        notes: Gets unknown keys.
-        strict: Whether these are errors: all, or those at or under these paths.
-
-    Raises:
-        ConfigError: Unknown keys, wrong types, impossible values; each with its path.
-        UnknownTypeError: There is no such engine.
+    ``main`` is the compiled main config, for the names of the workers and the run's folder; the
+    other arguments and the errors are those of `KeyChecker`.
     """
     known = deep_merge_dicts(copy.deepcopy(SYSTEM_DEFAULTS), examples()["system_config"])
     known.update(dict.fromkeys(worker_names(main, system), known.pop("worker")))
@@ -62,16 +58,12 @@ def complete_system(
     kind = ENGINE_REGISTRY.get(section.get("type", DEFAULT_ENGINE))
     engine = known["engine"] = {**SYSTEM_DEFAULTS["engine"], **default_config(kind)}
     engine.pop("cfg_type", None)
-    # Numbers of workers are in the main config: the place to name for these keys.
-    numbers = {
-        "collect": {"collector": {"collector_num": 1}},
-        "learn": {"learner": {"learner_num": 1}},
-    }
-    every = {"system_config": known, "policy": numbers}
+    every = {"system_config": known}
+    for place in (COLLECTOR_NUM, LEARNER_NUM):  # where users are to set these keys
+        put(every, place, 1)
     KeyChecker(every, notes, strict, counts=COUNTS).check({"system_config": user})
     notes.explain_gone({"system_config": user})
-    defaults = {**SYSTEM_DEFAULTS, "engine": engine}
-    merged = EasyDict(deep_merge_dicts(copy.deepcopy(defaults), user))
+    merged = layered({**copy.deepcopy(SYSTEM_DEFAULTS), "engine": engine}, user)
     for key, folder in FOLDERS.items():
         if not merged[key]:
             merged[key] = os.path.join(main["exp_name"], folder)
@@ -115,8 +107,7 @@ def processes_per_learner(system: Settings) -> int:
 def worker_names(main: Settings, system: Settings) -> list[str]:
     """Names of all workers, ``learner0``, ``collector0``, ...: one for each learner's process."""
     gpu_num = processes_per_learner(system)
-    learners = at(main, "policy.learn.learner.learner_num") or 1
-    collectors = at(main, "policy.collect.collector.collector_num") or 1
+    learners, collectors = at(main, LEARNER_NUM) or 1, at(main, COLLECTOR_NUM) or 1
     names = [f"learner{i}" for i in range(learners * gpu_num)]
     return names + [f"collector{i}" for i in range(collectors)]
 
@@ -142,40 +133,16 @@ def kind_of(name: str) -> str:
     return name.rstrip("0123456789")
 
 
-def worker_entry(name: str, cfg: Settings, system: Settings, create: Settings) -> EasyDict:
-    """What a worker's process needs to know, but for addresses."""
-    kind = kind_of(name)
-    comm = create["comm_collector" if kind == "collector" else "comm_learner"]
-    coordinator = system["coordinator"]
-    entry = EasyDict(
-        name=name,
-        **{**comm, "import_names": list(comm.get("import_names", []))},  # a user's type has more
-        host=None,
-        port="auto",
-        path_data=system["path_data"],
-        path_policy=system["path_policy"],
-        coordinator=None,
-        heartbeat_span=coordinator["heartbeat_span"],
-        heartbeat_tolerance=coordinator["heartbeat_tolerance"],
-        exp_name=cfg["exp_name"],
-    )
-    if kind != "collector":
-        entry.send_policy_freq = at(cfg, "policy.learn.learner.send_policy_freq") or 1
-        entry.multi_gpu = processes_per_learner(system) > 1
-    entry.update(system.get(name) or {})
-    return entry
-
-
 def user_part(system: Settings, exp_name: str) -> Config:
     """What a ``system_config`` for another run takes of a compiled one: no addresses, and no
     folders that follow from ``exp_name``."""
-    own = {os.path.join(exp_name, folder) for folder in FOLDERS.values()}
+    own = {key: os.path.join(exp_name, folder) for key, folder in FOLDERS.items()}
     kept = {key: system[key] for key in SYSTEM_DEFAULTS if key in system}
-    kept = {key: value for key, value in kept.items() if key not in FOLDERS or value not in own}
+    kept = {key: value for key, value in kept.items() if value != own.get(key)}
     kept["coordinator"] = {
         key: value
         for key, value in system["coordinator"].items()
-        if key in COORDINATOR_DEFAULTS and key != "port"
+        if key in SYSTEM_DEFAULTS["coordinator"] and key != "port"
     }
     return kept
 

@@ -9,10 +9,11 @@ from typing import NoReturn
 from easydict import EasyDict
 
 from ding.config.save import save_config_formatted as save_config_formatted
-from ding.config.system import kind_of, worker_entry, worker_names
+from ding.config.system import FOLDERS, kind_of, processes_per_learner, worker_names
 from ding.utils import find_free_port
 from ding.utils.errors import ConfigError
 from ding.utils.script_helper import DEFAULT_K8S_COORDINATOR_PORT
+from ding.utils.settings import at
 from ding.utils.types import Config
 
 LOOPBACK = "127.0.0.1"
@@ -27,13 +28,21 @@ Ports = tuple[int | None, int | None, int | None]
 
 
 def set_system_cfg(cfg: EasyDict) -> EasyDict:
-    """Add an entry for each learner and collector to ``cfg.system``; no addresses yet.
-
-    Args:
-        cfg: ``main`` (with ``create_config``) and ``system``; changed in place.
-    """
-    for name in worker_names(cfg.main, cfg.system):
-        cfg.system[name] = worker_entry(name, cfg.main, cfg.system, cfg.main.create_config)
+    """Add an entry for each learner and collector to ``cfg.system``, in place; no addresses yet."""
+    main, system = cfg.main, cfg.system
+    folders = {key: system[key] for key in FOLDERS}
+    beat = {key: system.coordinator[key] for key in ("heartbeat_span", "heartbeat_tolerance")}
+    for name in worker_names(main, system):
+        kind = kind_of(name)
+        comm = main.create_config[f"comm_{kind}"]  # that of a user's type has further keys
+        entry = EasyDict(name=name, **{**comm, "import_names": [*comm.get("import_names", [])]})
+        entry.update(host=None, port="auto", **folders, coordinator=None, **beat)
+        entry.exp_name = main.exp_name
+        if kind == "learner":
+            entry.send_policy_freq = at(main, "policy.learn.learner.send_policy_freq") or 1
+            entry.multi_gpu = processes_per_learner(system) > 1
+        entry.update(system.get(name) or {})
+        system[name] = entry
     return cfg
 
 
@@ -63,7 +72,9 @@ def set_host_port(
     for parts, hosts, first in zip(names, (coordinator_host, learner_host, collector_host), ports):
         is_known = parts == ["coordinator"]  # before it starts
         elsewhere = DEFAULT_K8S_COORDINATOR_PORT if joining and is_known else "auto"
-        for offset, (name, host) in enumerate(zip(parts, itertools.cycle(_listed(hosts) or [""]))):
+        listed = hosts.split(",") if isinstance(hosts, str) else hosts or []
+        listed = [host.strip() for host in listed if host.strip()] or [""]
+        for offset, (name, host) in enumerate(zip(parts, itertools.cycle(listed))):
             entry = cfg.system[name]
             entry.host = host or entry.get("host") or LOOPBACK
             if first is not None:
@@ -75,17 +86,22 @@ def set_host_port(
 
 
 def set_learner_interaction_for_coordinator(cfg: EasyDict) -> EasyDict:
-    """Fill the coordinator's table of learners: name to ``[name, host, port]``.
-
-    It holds those with a known port; the others join by themselves.
-    """
-    cfg.system.coordinator.learner = _table(cfg, "learner")
-    return cfg
+    """Fill the coordinator's table of learners with known ports: name to ``[name, host, port]``."""
+    return _fill_table(cfg, "learner")
 
 
 def set_collector_interaction_for_coordinator(cfg: EasyDict) -> EasyDict:
-    """Fill the coordinator's table of collectors: name to ``[name, host, port]``."""
-    cfg.system.coordinator.collector = _table(cfg, "collector")
+    """Fill the coordinator's table of collectors, likewise."""
+    return _fill_table(cfg, "collector")
+
+
+def _fill_table(cfg: EasyDict, kind: str) -> EasyDict:
+    entries = {name: cfg.system[name] for name in _workers(cfg, kind)}
+    cfg.system.coordinator[kind] = EasyDict(
+        (name, [name, entry.host or LOOPBACK, entry.port])
+        for name, entry in entries.items()
+        if entry.port not in OPEN_PORTS and entry.host != _EVERYWHERE
+    )
     return cfg
 
 
@@ -108,8 +124,7 @@ def place_parts(
     ports: Ports = (None, None, None),
     joining: bool = False,
 ) -> None:
-    """Add entries of the workers to a completed config, in place, all with hosts and ports; see
-    `set_host_port`."""
+    """Add the workers to a completed config, in place; the arguments are `set_host_port`'s."""
     set_system_cfg(cfg)
     set_host_port(cfg, *hosts, ports, joining)
     fill_tables(cfg)
@@ -177,22 +192,8 @@ def move_worker(cfg: EasyDict, name: str, host: str | None, port: int | None) ->
         entry.joins, entry.coordinator = True, [reachable(coordinator.host), coordinator.port]
 
 
-def _table(cfg: EasyDict, kind: str) -> EasyDict:
-    table = EasyDict()
-    for name in _workers(cfg, kind):
-        entry = cfg.system[name]
-        if entry.port not in OPEN_PORTS and entry.host != _EVERYWHERE:
-            table[name] = [name, entry.host or LOOPBACK, entry.port]
-    return table
-
-
 def _workers(cfg: EasyDict, kind: str) -> list[str]:
     return [name for name in worker_names(cfg.main, cfg.system) if kind_of(name) == kind]
-
-
-def _listed(hosts: Hosts) -> list[str]:
-    parts = hosts.split(",") if isinstance(hosts, str) else hosts or []
-    return [part.strip() for part in parts if part.strip()]
 
 
 # A parallel config that compiles in no time, for tests of what coordinates workers.
