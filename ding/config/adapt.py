@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 from easydict import EasyDict
 
-from ding.config.check import Notes, Problems, check_ranges, is_int, is_number
+from ding.config.check import Notes, Problems, check_ranges, is_int
 from ding.config.parts import PARALLEL_COMPONENTS
 from ding.config.schema import OLD_NAMES, TWINS
 from ding.utils import PARALLEL_COLLECTOR_REGISTRY
@@ -25,14 +25,10 @@ _ALWAYS = ("policy.eval.evaluator.", "policy.collect.env_num", "policy.eval.env_
 
 
 def twins_of(path: str) -> list[str]:
-    """Other places of what stands at a path; those of types are in ``create_config``."""
-    types = {
-        f"create_config.{name}.type": f"{one.place}.type"
-        for name, one in PARALLEL_COMPONENTS.items()
-        if one.place
-    }
-    pairs = [*TWINS, *types.items()]
-    return [two for one, two in pairs if one == path] + [one for one, two in pairs if two == path]
+    """Other places of the value at a path; those of types are in ``create_config``."""
+    types = {name: one.place for name, one in PARALLEL_COMPONENTS.items() if one.place}
+    pairs = [*TWINS, *((f"create_config.{name}.type", f"{types[name]}.type") for name in types)]
+    return [other for pair in pairs if path in pair for other in pair if other != path]
 
 
 def settle_copies(cfg: EasyDict, user: Settings, notes: Notes) -> None:
@@ -77,7 +73,7 @@ def without_copies(main: Config) -> Config:
     return main
 
 
-def adapt(cfg: EasyDict, notes: Notes) -> None:
+def fit_settings(cfg: EasyDict, notes: Notes) -> None:
     """Change what does not fit together, in place; each change is noted."""
     episodes, envs = at(cfg, "policy.eval.evaluator.n_episode"), at(cfg, "env.evaluator_env_num")
     if _are_sizes(episodes, envs) and episodes < envs:
@@ -86,10 +82,10 @@ def adapt(cfg: EasyDict, notes: Notes) -> None:
             f"env.evaluator_env_num={envs} is more than env.n_evaluator_episode={episodes}: "
             f"{episodes} environments evaluate, an episode each"
         )
-    _adapt_replay(cfg.get("policy", {}), notes)
+    _adapt_replay(cfg.policy, notes)
     _adapt_collection(cfg, notes)
     collectors, tasks = at(cfg, COLLECTOR_NUM), at(cfg, TASK_SPACE)
-    if _are_sizes(collectors, tasks) and collectors > tasks:
+    if _are_sizes(collectors, tasks) and tasks < collectors:
         notes.adapt(
             f"{TASK_SPACE}={tasks} is less than {COLLECTOR_NUM}={collectors}: "
             f"{collectors - tasks} collectors wait until others are lost"
@@ -112,7 +108,7 @@ def _adapt_replay(policy: EasyDict, notes: Notes) -> None:
         notes.adapt(f"policy.priority=True: the replay buffer {kind!r} has no priorities")
     size = at(policy, "other.replay_buffer.replay_buffer_size")
     batch = at(policy, "learn.batch_size")
-    if _are_sizes(size, batch) and batch > size:
+    if _are_sizes(size, batch) and size < batch:
         policy.learn.batch_size = size
         notes.adapt(
             f"policy.learn.batch_size={batch} is more than "
@@ -123,8 +119,7 @@ def _adapt_replay(policy: EasyDict, notes: Notes) -> None:
 def _adapt_collection(cfg: EasyDict, notes: Notes) -> None:
     collect = at(cfg, "policy.collect") or {}
     n_sample, n_episode = collect.get("n_sample"), collect.get("n_episode")
-    kind = at(cfg, "policy.collect.collector.type") or "sample"
-    counted, other = _counts_of(kind)
+    kind, counted, other = _counting(cfg)
     if n_sample is not None and n_episode is not None:
         notes.adapt(
             f"policy.collect.{counted}={collect[counted]} counts for the collector {kind!r}, not "
@@ -138,7 +133,7 @@ def _adapt_collection(cfg: EasyDict, notes: Notes) -> None:
     if is_free or not _are_sizes(nstep, envs, n_sample):
         return
     length = max(collect.get("unroll_len") or 1, math.ceil(n_sample / envs))
-    if nstep > length:
+    if length < nstep:
         notes.adapt(
             f"policy.collect.n_sample={n_sample} over env.collector_env_num={envs} environments "
             f"gives trajectories of {length} steps, and policy.nstep={nstep} needs {nstep}: they "
@@ -146,50 +141,53 @@ def _adapt_collection(cfg: EasyDict, notes: Notes) -> None:
         )
 
 
-def _counts_of(kind: str) -> tuple[str, str]:
-    """What a collector of this type counts in, and what it does not."""
+def _counting(cfg: Settings) -> tuple[str, str, str]:
+    """The type of the collector, the key that it counts in, and the one that it does not."""
+    kind = at(cfg, "policy.collect.collector.type") or "sample"
     names = ("n_sample", "n_episode")
-    return names[::-1] if kind.startswith("episode") else names
-
-
-# Collectors by the commander whose games they can play.
-_COLLECTORS = {"solo": ("zergling",), "one_vs_one": ("marine", "zergling")}
+    return (kind, *(reversed(names) if kind.startswith("episode") else names))
 
 
 def find_contradictions(cfg: Settings, complete: bool, problems: Problems, parallel: bool) -> None:
     """Report values of a completed config that cannot be.
 
-    Args:
-        complete: Whether a run is built from the config alone: then how much to collect must be
-            in it.
-        parallel: Whether it is the main config of a parallel run.
+    If it is ``complete``, a run is built from it alone, and how much to collect must be in it;
+    ``parallel`` is for the main config of a parallel run.
     """
     check_ranges(cfg, problems)
     _check_values(cfg, problems)
+    kind, counted, _ = _counting(cfg)
     if parallel:
         _check_parallel(cfg, problems)
-        return
-    kind = at(cfg, "policy.collect.collector.type") or "sample"
-    counted, _ = _counts_of(kind)
-    if complete and at(cfg, f"policy.collect.{counted}") is None:
+    elif complete and at(cfg, f"policy.collect.{counted}") is None:
         problems.add(
             f"missing key policy.collect.{counted}: how much the collector {kind!r} collects "
             "between two rounds of training"
         )
 
 
+# Collectors by the commander whose games they can play.
+_COLLECTORS = {"solo": ("zergling",), "one_vs_one": ("marine", "zergling")}
+
+
 def _check_parallel(cfg: Settings, problems: Problems) -> None:
-    policy = cfg.get("policy", {})
-    if policy.get("on_policy"):
-        type_ = str(policy.get("type")).removesuffix("_command")
+    policy, rewards = cfg["policy"], at(cfg, "reward_model.type")
+    if rewards == "her":
         problems.add(
-            f"policy {type_!r} (policy.on_policy=True) learns from what it has just collected, and "
-            "parallel mode learns from a replay buffer: use an off-policy one, or serial_onpolicy"
+            "reward_model.type='her' adds transitions that no chunk has, and a parallel run fills "
+            "the buffer of a resumed learner from chunks: use serial_reward_model"
         )
-    _check_parallel_rewards(cfg, problems)
-    collector, commander = (
-        at(cfg, f"policy.{place}.type") for place in ("collect.collector", "other.commander")
-    )
+    elif rewards in ("gail", "guided_cost", "trex", "drex", "pwil"):
+        problems.add(
+            f"reward_model.type={rewards!r} learns from demonstrations, which the serial pipelines "
+            "bring: use them"
+        )
+    elif rewards and (nstep := policy.get("nstep", 1)) != 1:
+        problems.add(
+            f"reward_model.type={rewards!r}: in a parallel run rewards are rewritten where the "
+            f"replay buffer is, in samples of one step: set policy.nstep=1, got {nstep!r}"
+        )
+    collector, commander = at(policy, "collect.collector.type"), at(policy, "other.commander.type")
     playable = _COLLECTORS.get(commander, (collector,))
     if collector not in playable and any(collector in own for own in _COLLECTORS.values()):
         problems.add(
@@ -198,30 +196,11 @@ def _check_parallel(cfg: Settings, problems: Problems) -> None:
         )
 
 
-def _check_parallel_rewards(cfg: Settings, problems: Problems) -> None:
-    type_ = at(cfg, "reward_model.type")
-    policy = cfg.get("policy", {})
-    if type_ == "her":
-        problems.add(
-            "reward_model.type='her' adds transitions that no chunk has, and a parallel run fills "
-            "the buffer of a resumed learner from chunks: use serial_reward_model"
-        )
-    elif type_ in ("gail", "guided_cost", "trex", "drex", "pwil"):
-        problems.add(
-            f"reward_model.type={type_!r} learns from demonstrations, which the serial pipelines "
-            "bring: use them"
-        )
-    elif type_ and (nstep := policy.get("nstep", 1)) != 1:
-        problems.add(
-            f"reward_model.type={type_!r}: in a parallel run rewards are rewritten where the "
-            f"replay buffer is, in samples of one step: set policy.nstep=1, got {nstep!r}"
-        )
-
-
 def _check_values(cfg: Settings, problems: Problems) -> None:
     goal = at(cfg, "env.stop_value")
     goals = goal if isinstance(goal, list | tuple | np.ndarray) and len(goal) else [goal]
-    if goal is not None and not all(is_number(one) for one in goals):
+    wrong = [one for one in goals if not (is_int(one) or isinstance(one, float | np.floating))]
+    if goal is not None and wrong:
         problems.add(
             f"env.stop_value must be a number, or a list of numbers (one for each player), got "
             f"{type(goal).__name__} {goal!r}"

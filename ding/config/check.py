@@ -18,19 +18,27 @@ _TELLING = 4  # letters from which a slip in a key shows which one was meant, in
 _ANYWHERE = ("type", "import_names", "cfg_type")  # keys that say nothing about their place
 
 
+_Types: TypeAlias = type | UnionType
+#: Kinds of defaults: names, and the types that a value of each may have; the first match counts.
+_KINDS: tuple[tuple[_Types, str, _Types], ...] = (
+    (bool, "True or False", bool | np.bool_),
+    (int | np.integer, "an integer", int | np.integer),
+    (float, "a number", int | float | np.integer | np.floating),
+    (str, "a string", str),
+    (list | tuple, "a list", list | tuple | np.ndarray),
+)
+
+
 @dataclass
 class Notes:
-    """What was found while a config was compiled.
+    """What was found while a config was compiled."""
 
-    Attributes:
-        unknown: Paths of keys that nothing in this package reads, with the nearest path that it
-            does read (empty if none is near). They stay in the config.
-        unused: Paths of keys that have a meaning, but none in this run, with the reason.
-        adapted: Settings that did not fit together, and how they are read; one line each.
-    """
-
+    #: Paths of keys that nothing in this package reads, with the nearest path that it does read
+    #: (empty if none is near). They stay in the config.
     unknown: dict[str, str] = field(default_factory=dict)
+    #: Paths of keys that have a meaning, but none in this run, with the reason.
     unused: dict[str, str] = field(default_factory=dict)
+    #: Settings that did not fit together, and how they are read; one line each.
     adapted: list[str] = field(default_factory=list)
 
     def explain_gone(self, user: Settings) -> None:
@@ -48,20 +56,17 @@ class Notes:
     @property
     def text(self) -> str:
         """One block for the start of a run; empty if there is nothing to say."""
-        lines = []
-        if self.unknown:
-            lines.append("config: unknown keys, kept for custom code:")
-            lines += [
-                f"  {path}" + (f" (nearest known key: {near})" if near else "")
-                for path, near in self.unknown.items()
-            ]
-        if self.unused:
-            lines.append("config: keys without effect in this run:")
-            lines += [f"  {path}: {reason}" for path, reason in self.unused.items()]
-        if self.adapted:
-            lines.append("config: adapted:")
-            lines += [f"  {line}" for line in self.adapted]
-        return "\n".join(lines)
+        unknown = [
+            f"{path} (nearest known key: {near})" if near else path
+            for path, near in self.unknown.items()
+        ]
+        sections = {
+            "unknown keys, kept for custom code": unknown,
+            "keys without effect in this run": [": ".join(one) for one in self.unused.items()],
+            "adapted": self.adapted,
+        }
+        blocks = ([f"config: {title}:", *found] for title, found in sections.items() if found)
+        return "\n".join("\n  ".join(block) for block in blocks)
 
     @property
     def facts(self) -> Config:
@@ -82,10 +87,9 @@ class Problems:
 
     def raise_if_any(self) -> None:
         """Raise one `ConfigError` that lists everything, if anything was found."""
-        if len(self.found) == 1:
-            raise ConfigError(self.found[0])
         if self.found:
-            raise ConfigError("the config has several errors:\n  " + "\n  ".join(self.found))
+            several = ["the config has several errors:"] if len(self.found) > 1 else []
+            raise ConfigError("\n  ".join(several + self.found))
 
 
 @dataclass
@@ -94,28 +98,17 @@ class KeyChecker:
 
     An unknown key is noted. It is an error if it is a slip, one edit away from a known sibling that
     the user did not set, or by ``strict``.
-
-    Attributes:
-        known: Every key with its default, nested. ``None`` and ``{}`` allow any value and any dict.
-        strict: Whether unknown keys are errors: all, or those at or under these paths.
-        open_paths: Sections that may hold further keys; only slips are errors there, or noted.
-        silent: Paths of keys without an effect that are not reported.
-        counts: Paths whose numbers must be whole; elsewhere a whole default allows fractions.
     """
 
-    known: Settings
+    known: Settings  # every key with its default; `None` and `{}` allow any value and any dict
     notes: Notes
-    strict: bool | Collection[str] = False
-    open_paths: Collection[str] = ()
-    silent: Collection[str] = ()
-    counts: Collection[str] = ()
+    strict: bool | Collection[str] = False  # for all unknown keys, or at or under these paths
+    open_paths: Collection[str] = ()  # sections that may hold further keys; slips are reported
+    silent: Collection[str] = ()  # keys without an effect that are not reported
+    counts: Collection[str] = ()  # where numbers are whole; elsewhere fractions are allowed, too
 
     def check(self, user: Config) -> None:
-        """Check a whole config; floats such as ``1e5`` in place of integers become integers.
-
-        Raises:
-            ConfigError: Everything that is wrong.
-        """
+        """Check a whole config; floats such as ``1e5`` in place of integers become integers."""
         self._problems = Problems()
         self._places: dict[str, list[str]] = {}
         self._index(self.known, "")
@@ -139,7 +132,8 @@ class KeyChecker:
                 self._check_value(user[key], float(known[key]) if fraction else known[key], where)
 
     def _check_value(self, value: Any, default: object, where: str) -> None:
-        words, types = _kind(default)
+        fitting = ((words, types) for kind, words, types in _KINDS if isinstance(default, kind))
+        words, types = next(fitting, ("", object))
         is_bool = isinstance(value, bool | np.bool_)  # True is an integer to Python
         is_wrong = not isinstance(value, types) or is_bool != isinstance(default, bool)
         if words and value is not None and is_wrong:
@@ -154,29 +148,27 @@ class KeyChecker:
     def _report_unknown(
         self, key: str, path: str, where: str, known: Settings, user: Settings
     ) -> None:
-        prefix, strict = f"{path}." if path else "", self.strict
+        prefix, strict = where.removesuffix(key), self.strict
         if not isinstance(strict, bool):
             strict = any(
-                f"{where}.".startswith(f"{path}.") or path.startswith(f"{where}.")
-                for path in strict
+                f"{where}.".startswith(f"{one}.") or one.startswith(f"{where}.") for one in strict
             )
-        slips = [name for name in known if name not in user and one_edit_apart(key, name)]
-        if slips:
+        near = [name for name in known if one_edit_apart(key, name)]
+        if slips := [name for name in near if name not in user]:
             meant = " or ".join(prefix + name for name in slips)
             self._problems.add(f"unknown key {where}: did you mean {meant}?")
         elif where in self.silent:
             return
         elif path in self.open_paths:
             # Next to the key itself it may be another one of a custom class: no error.
-            if near := next((name for name in known if one_edit_apart(key, name)), None):
-                self.notes.unknown[where] = prefix + near
+            if near:
+                self.notes.unknown[where] = prefix + near[0]
         elif not strict:
             self.notes.unknown[where] = self._nearest(key, prefix, known)
-        elif nearest := self._nearest(key, prefix, known):
-            self._problems.add(f"unknown key {where}: did you mean {nearest}?")
         else:
-            there = ", ".join(sorted(known)) or "none"
-            self._problems.add(f"unknown key {where}: known keys there: {there}")
+            nearest, there = self._nearest(key, prefix, known), ", ".join(sorted(known)) or "none"
+            hint = f"did you mean {nearest}?" if nearest else f"known keys there: {there}"
+            self._problems.add(f"unknown key {where}: {hint}")
 
     def _nearest(self, key: str, prefix: str, known: Settings) -> str:
         """The key of another place with this name, or one edit away, or else the sibling most like
@@ -187,9 +179,7 @@ class KeyChecker:
         if not places and not is_slip_here and len(key) >= _TELLING:
             slips = (name for name in self._places if one_edit_apart(key, name))
             places = [place for name in slips for place in self._places[name]]
-        if not places and near:
-            return prefix + near[0]
-        return " or ".join(places[:3])
+        return " or ".join(places[:3] or [prefix + name for name in near])
 
     def _index(self, known: Settings, path: str) -> None:
         for key, value in known.items():
@@ -207,45 +197,16 @@ def one_edit_apart(first: str, second: str) -> bool:
     start = next((i for i, (a, b) in enumerate(zip(short, long)) if a != b), len(short))
     if len(short) < len(long):
         return short[start:] == long[start + 1 :]
-    swapped = short[start : start + 2][::-1] == long[start : start + 2]
-    return short[start + 1 :] == long[start + 1 :] or (
-        swapped and short[start + 2 :] == long[start + 2 :]
-    )
+    swapped = short[start + 1 : start + 2] + short[start : start + 1] + short[start + 2 :]
+    return short[start + 1 :] == long[start + 1 :] or swapped == long[start:]
 
 
 def is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def is_number(value: object) -> TypeGuard[float]:
-    return is_int(value) or isinstance(value, float | np.floating)
-
-
-_Types: TypeAlias = type | UnionType
-#: Kinds of defaults: names, and the types that a value of each may have; the first match counts.
-_KINDS: tuple[tuple[_Types, str, _Types], ...] = (
-    (bool, "True or False", bool | np.bool_),
-    (int | np.integer, "an integer", int | np.integer),
-    (float, "a number", int | float | np.integer | np.floating),
-    (str, "a string", str),
-    (list | tuple, "a list", list | tuple | np.ndarray),
-)
-
-
-def _kind(default: object) -> tuple[str, _Types]:
-    """What may replace ``default``: the name of the kind, and its types."""
-    found = ((words, types) for kind, words, types in _KINDS if isinstance(default, kind))
-    return next(found, ("", object))
-
-
 def _show(value: object) -> str:
     return f"{type(value).__name__} {value!r}"
-
-
-def require(config: Settings, path: str, what: str, problems: Problems) -> None:
-    """Report a key that has no default and is missing."""
-    if at(config, path) is None:
-        problems.add(f"missing key {path}: {what}")
 
 
 def check_ranges(config: Settings, problems: Problems) -> None:

@@ -95,9 +95,6 @@ def compile_config(
             (never when training is resumed, or nothing is saved).
         strict: Make every unknown key an error.
 
-    Returns:
-        The completed config.
-
     Raises:
         ConfigError: Unknown or missing keys, wrong types, contradictions: all of them, each with
             the full path of its key.
@@ -166,7 +163,7 @@ def new_folder(name: str) -> str:
     A folder is free if it does not exist, or if the run in it failed before it had begun.
     """
     chosen = name
-    if os.path.exists(name) and not (never_began(name) and not is_locked(name)):
+    if os.path.exists(name) and (is_locked(name) or not never_began(name)):
         stamped = f"{name}_{datetime.now().strftime('%y%m%d_%H%M%S')}"
         # Two runs may start within one second.
         names = [stamped, *(f"{stamped}_{number}" for number in range(1, 1000))]
@@ -200,25 +197,21 @@ def compile_config_parallel(
         cfg: ``main_config``. None of the three is changed.
         create_cfg: ``create_config``.
         system_cfg: ``system_config``.
-        seed: Recorded in the config.
-        save_cfg: Make the run's folder and save the result there.
-        save_path: Name of the saved file.
+        seed: See `compile_config`, as for ``save_cfg``, ``save_path`` and ``strict``.
         platform: ``local``, which also means named hosts.
         coordinator_host: Host of the coordinator; the loopback address if not given.
         learner_host: Hosts of the learners, separated by commas.
         collector_host: Hosts of the collectors, likewise.
         coordinator_port: Port of the coordinator; a free one if not given.
         learner_port: Port of the first learner, and so on upwards.
-        collector_port: Port of collectors, likewise.
-        strict: Make every unknown key an error; else they are logged and kept.
+        collector_port: Port of the first collector, likewise.
 
     Returns:
         ``main`` and ``system``. The latter holds the coordinator's entry, with its tables of
         learners and collectors, and an entry for each worker.
 
     Raises:
-        ConfigError: Everything that is wrong, with the full paths of the keys.
-        UnknownTypeError: A type that no registry knows.
+        ConfigError: As `compile_config`.
     """
     check_platform(platform)
     notes = Notes()
@@ -231,25 +224,6 @@ def compile_config_parallel(
     return config
 
 
-def compile_joining(
-    cfg: Settings,
-    create_cfg: Settings,
-    system_cfg: Settings,
-    seed: int = 0,
-    notes: Notes | None = None,
-    strict: Strict = False,
-) -> EasyDict:
-    """`compile_config_parallel` for workers that choose their ports and join by themselves.
-
-    If the run's folder exists another is taken, unless training is resumed. ``notes`` gets unknown
-    keys and the like; ``strict`` makes them errors: all, or those at or under these paths.
-    """
-    config = complete_parallel(cfg, create_cfg, system_cfg, seed, notes, strict, new=True)
-    set_system_cfg(config)
-    fill_tables(config)
-    return config
-
-
 def complete_parallel(
     cfg: Settings,
     create_cfg: Settings,
@@ -257,14 +231,15 @@ def complete_parallel(
     seed: int = 0,
     notes: Notes | None = None,
     strict: Strict = False,
-    new: bool = False,
+    joining: bool = False,
 ) -> EasyDict:
     """Check and complete the three parts; no entries for single workers yet.
 
-    The result also contains the notes, for the run's record.
-
     Args:
-        new: If the run's folder exists, take another one, unless training is resumed.
+        notes: Gets unknown keys and the like; the result contains them, too, for the run's record.
+        strict: Whether unknown keys are errors: all, or those at or under these paths.
+        joining: For a run that starts now: if its folder exists another is taken, unless training
+            is resumed, and there are entries for workers, which choose their ports and join.
     """
     notes = Notes() if notes is None else notes
     request = Request(notes=notes, seed=seed, strict=strict, parallel=True, command=True)
@@ -272,12 +247,15 @@ def complete_parallel(
     if not system:
         notes.adapt("system_config is not given: all parts run here, files in the run's folder")
     main = complete(cfg, create_cfg, request)
-    if new and not at(main, "policy.learn.resume_training"):
+    if joining and not at(main, "policy.learn.resume_training"):
         old, main.exp_name = main.exp_name, new_folder(main.exp_name)
         move_folders(system, old, main.exp_name)
     config = EasyDict(main=main, system=complete_system(system, main, notes, strict))
     if notes.facts:
         config.notes = notes.facts
+    if joining:
+        set_system_cfg(config)
+        fill_tables(config)
     return config
 
 
@@ -292,9 +270,8 @@ def move_folders(system: Config, old: str, new: str) -> None:
 
 def is_parallel(create: object) -> bool:
     """Whether a ``create_config`` names parts of parallel mode."""
-    return isinstance(create, Mapping) and (
-        "comm_collector" in create or at(create, "collector.type") in PARALLEL_COLLECTOR_REGISTRY
-    )
+    is_named = isinstance(create, Mapping) and "comm_collector" in create
+    return is_named or at(create, "collector.type") in PARALLEL_COLLECTOR_REGISTRY
 
 
 def serial_form(main: Settings, create: Settings) -> tuple[Config, Config]:
@@ -302,9 +279,9 @@ def serial_form(main: Settings, create: Settings) -> tuple[Config, Config]:
 
     Parts and settings that only parallel mode has are left out.
     """
-    parallel_only = ("collector", "commander", "comm_learner", "comm_collector", "league")
-    serial_create = {key: value for key, value in create.items() if key not in parallel_only}
-    serial_main = copy.deepcopy(dict(main))
+    serial_main, serial_create = copy.deepcopy(dict(main)), dict(create)
+    for name in ("collector", "commander", "comm_learner", "comm_collector", "league"):
+        serial_create.pop(name, None)
     for section, key in (("collect", "collector"), ("other", "commander")):
         (at(serial_main, f"policy.{section}") or {}).pop(key, None)
     return serial_main, serial_create
@@ -314,7 +291,7 @@ def compile_collector_config(
     policy_cfg: EasyDict, user_cfg: EasyDict, collector_cls: type[ISerialCollector]
 ) -> EasyDict:
     """A collector's defaults under the policy's and the user's settings for it."""
-    return _component_config(policy_cfg, user_cfg, collector_cls, "collect.collector")
+    return _part_config(policy_cfg, user_cfg, collector_cls, "collect.collector")
 
 
 def compile_buffer_config(
@@ -325,13 +302,13 @@ def compile_buffer_config(
     """`compile_collector_config` for a buffer, or for several buffers under their names."""
     place = "other.replay_buffer"
     if not isinstance(buffer_cls, Mapping):
-        return _component_config(policy_cfg, user_cfg, buffer_cls, place)
-    configs = EasyDict()
-    for name, cls in buffer_cls.items():
-        configs[name] = _component_config(policy_cfg, user_cfg, cls, f"{place}.{name}")
-    return configs
+        return _part_config(policy_cfg, user_cfg, buffer_cls, place)
+    names = buffer_cls.items()
+    return EasyDict(
+        {key: _part_config(policy_cfg, user_cfg, cls, f"{place}.{key}") for key, cls in names}
+    )
 
 
-def _component_config(policy_cfg: EasyDict, user_cfg: EasyDict, cls: type, place: str) -> EasyDict:
+def _part_config(policy_cfg: EasyDict, user_cfg: EasyDict, cls: type, place: str) -> EasyDict:
     own, wanted = at(policy_cfg, place) or {}, at(user_cfg, f"policy.{place}") or {}
     return layered(default_config(cls), own, wanted)

@@ -1,8 +1,6 @@
-"""A config from what a user wrote to what a run is built from, in steps.
+"""A config from what a user wrote to what a run is built from: `read`, and then `STEPS` in order.
 
-``read`` → `name_types` → `translate_old_names` → `fill_defaults` → `settle_twins` →
-`infer_from_environments` → `check` → `fit_together`. A step takes a `Draft` and returns another; it
-changes nothing that it is given.
+A step takes a `Draft` and returns another; it changes nothing that it is given.
 """
 
 import os
@@ -13,23 +11,8 @@ from typing import Any
 
 from easydict import EasyDict
 
-from ding.config.adapt import (
-    COLLECTOR_NUM,
-    TASK_SPACE,
-    adapt,
-    find_contradictions,
-    settle_copies,
-    take_old_names,
-)
-from ding.config.check import KeyChecker, Notes, Problems, is_int, require
-from ding.config.defaults import (
-    defaults_of,
-    known_keys,
-    model_class,
-    open_paths,
-    settle_model,
-    share_buffer_keys,
-)
+from ding.config import adapt, defaults
+from ding.config.check import KeyChecker, Notes, Problems, is_int
 from ding.config.parts import (
     SOURCES,
     Part,
@@ -55,56 +38,32 @@ DEFAULT_EXP_NAME = "default_experiment"
 
 @dataclass(frozen=True)
 class Request:
-    """How to complete a config; the same for all steps.
+    """How to complete a config; the same for all steps."""
 
-    Attributes:
-        notes: Takes what the caller shows: unknown keys and assumptions.
-        seed: Recorded in the config.
-        strict: Whether unknown keys are errors.
-        given: Classes by role, in place of those that the config names.
-        names_given: Whether ``create_config`` is to name them.
-        parallel: Whether a parallel run is built from it.
-        command: Whether the policy's command-mode variant is used.
-        runs: Whether a run is built from the config alone, so that its gaps are errors.
-        collects: Whether such a run collects, so that the config has to contain how much.
-        on_policy: Whether it trains without a replay buffer; ``None`` if it does not train.
-        env_setting: Environments in place of those that the config names.
-        own_model: Whether a network is given.
-    """
-
-    notes: Notes
-    seed: int = 0
+    notes: Notes  # takes what the caller shows: unknown keys and assumptions
+    seed: int = 0  # recorded in the config
     strict: Strict = False
-    given: Mapping[str, Part] = field(default_factory=dict)
-    names_given: bool = False
-    parallel: bool = False
-    command: bool = False
-    runs: bool = True
-    collects: bool = True
-    on_policy: bool | None = None
-    env_setting: EnvSetting | None = None
-    own_model: bool = False
+    given: Mapping[str, Part] = field(default_factory=dict)  # instead of classes that it names
+    names_given: bool = False  # whether `create_config` is to name these
+    parallel: bool = False  # whether a parallel run is built from it
+    command: bool = False  # whether the policy's command-mode variant is used
+    runs: bool = True  # whether a run is built from the config alone: its gaps are errors
+    collects: bool = True  # whether such a run collects: the config has to contain how much
+    on_policy: bool | None = None  # whether it has no replay buffer; `None` if it does not train
+    env_setting: EnvSetting | None = None  # instead of the environments that the config names
+    own_model: bool = False  # whether a network is given
+    problems: Problems = field(default_factory=Problems)  # what `check` reports, all together
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A config between two steps.
+    """A config between two steps."""
 
-    Attributes:
-        cfg: The main config: what the user wrote, and from `fill_defaults` on the whole.
-        create: ``create_config``.
-        written: What the user wrote of the main config, with old names translated.
-        parts: The classes that the config names, from `name_types` on.
-        defaults: What these classes have as defaults, likewise.
-        problems: Errors that are reported together, by `check`.
-    """
-
-    cfg: EasyDict
-    create: EasyDict
-    written: EasyDict
-    parts: Parts = field(default_factory=Parts)
-    defaults: EasyDict = field(default_factory=EasyDict)
-    problems: tuple[str, ...] = ()
+    cfg: EasyDict  # the main config; from `fill_defaults` on all of it
+    create: EasyDict  # `create_config`
+    written: EasyDict  # what the user wrote of the main config, with old names translated
+    parts: Parts = field(default_factory=Parts)  # the classes, from `name_types` on
+    defaults: EasyDict = field(default_factory=EasyDict)  # what these have, likewise
 
 
 def complete(main: object, create: object, request: Request) -> EasyDict:
@@ -123,24 +82,23 @@ def complete(main: object, create: object, request: Request) -> EasyDict:
 def read(main: object, create: object, request: Request) -> Draft:
     """Copies of what the user wrote, if these are dicts with known sections."""
     cfg, named = copied(main, "main_config"), copied(create, "create_config")
-    types, settings = at(cfg, "policy.type"), at(named, "policy") or {}
-    if types and "type" not in settings and _SETTINGS.intersection(settings):
+    settings = at(named, "policy") or {}
+    is_swapped = at(cfg, "policy.type") and "type" not in settings
+    if is_swapped and {"model", *defaults.POLICY_SECTIONS}.intersection(settings):
         raise ConfigError(
             "main_config and create_config are swapped: the settings of the policy are in "
             "create_config, its type is in main_config"
         )
     if request.env_setting is not None:
         named.pop("env", None)
-    component = {"type": "", "import_names": None}
-    known = {"create_config": dict.fromkeys(CREATE_SECTIONS, component)}
+    known = {name: {"type": "", "import_names": None} for name in CREATE_SECTIONS}
     # A component's own keys may be next to its type.
     sections = [f"create_config.{name}" for name in CREATE_SECTIONS]
-    checker = KeyChecker(known, request.notes, request.strict, sections)
+    checker = KeyChecker({"create_config": known}, request.notes, request.strict, sections)
     checker.check({"create_config": named})
-    if request.command:
-        type_ = at(named, "policy.type")
-        if isinstance(type_, str) and not type_.endswith("_command"):
-            named.policy.type = f"{type_}_command"
+    type_ = at(named, "policy.type")
+    if request.command and isinstance(type_, str) and not type_.endswith("_command"):
+        named.policy.type = f"{type_}_command"
     return Draft(cfg, named, cfg)
 
 
@@ -150,7 +108,7 @@ def name_types(draft: Draft, request: Request) -> Draft:
     if request.names_given:
         name_parts(create, request.given)
     parts = find_parts(create, cfg, request.given, request.parallel, request.notes)
-    problems = Problems()
+    problems = request.problems
     for name in ("env", "policy"):
         if name not in cfg:
             problems.add(f"main_config.{name} is missing: add {name}=dict() for the defaults")
@@ -162,24 +120,24 @@ def name_types(draft: Draft, request: Request) -> Draft:
     # The next steps need both sections.
     problems.raise_if_any()
     add_origins(create, cfg, parts)
-    defaults = defaults_of(parts, create)
+    known = defaults.defaults_of(parts, create)
     if (world_model := parts.get("world_model")) is not None:  # of scripts alone
-        defaults.world_model = default_config(world_model)
-    return replace(draft, cfg=cfg, create=create, written=cfg, parts=parts, defaults=defaults)
+        known.world_model = default_config(world_model)
+    return replace(draft, cfg=cfg, create=create, written=cfg, parts=parts, defaults=known)
 
 
 def translate_old_names(draft: Draft, request: Request) -> Draft:
     """Set the keys of today from those of older configs, and check all that the user wrote."""
     cfg, parts = unshared(draft.cfg), draft.parts
     # Before defaults are filled in: what is written by an old name wins over these.
-    take_old_names(cfg, draft.defaults)
-    share_buffer_keys(cfg, parts)
-    model_cls = model_class(parts, cfg)
-    known = known_keys(draft.defaults, model_cls)
+    adapt.take_old_names(cfg, draft.defaults)
+    defaults.share_buffer_keys(cfg, parts)
+    model_cls = defaults.model_class(parts, cfg)
+    known = defaults.known_keys(draft.defaults, model_cls)
     for key in getattr(parts.policy, "_any_kind_keys", ()):
         put(known, f"policy.{key}", None)
     silent = SILENT.union(f"policy.{key}" for key in getattr(parts.policy, "_silent_keys", ()))
-    opened = open_paths(parts, model_cls)
+    opened = defaults.open_paths(parts, model_cls)
     KeyChecker(known, request.notes, request.strict, opened, silent, COUNTS).check(cfg)
     return replace(draft, cfg=cfg, written=cfg)
 
@@ -203,19 +161,18 @@ def fill_defaults(draft: Draft, request: Request) -> Draft:
         env.collector_env_num = 1
     if env.get("n_evaluator_episode") is None and env.get("evaluator_env_num") is not None:
         env.n_evaluator_episode = env.evaluator_env_num
-    collectors, tasks = at(cfg, COLLECTOR_NUM), at(cfg, TASK_SPACE)
-    if is_int(collectors) and is_int(tasks) and at(written, TASK_SPACE) is None:
-        put(cfg, TASK_SPACE, max(collectors, tasks))
+    collectors, tasks = at(cfg, adapt.COLLECTOR_NUM), at(cfg, adapt.TASK_SPACE)
+    if is_int(collectors) and is_int(tasks) and at(written, adapt.TASK_SPACE) is None:
+        put(cfg, adapt.TASK_SPACE, max(collectors, tasks))
     return replace(draft, cfg=cfg)
 
 
 def settle_twins(draft: Draft, request: Request) -> Draft:
     """Give one value to what is kept in two places."""
     cfg, notes = unshared(draft.cfg), request.notes
-    settle_copies(cfg, draft.written, notes)
+    adapt.settle_copies(cfg, draft.written, notes)
     env = draft.parts.env
-    says = getattr(env, "says", None) if is_ours(env) else None
-    for line in says(cfg.env) if says is not None else ():
+    for line in env.says(cfg.env) if is_ours(env) and hasattr(env, "says") else ():
         notes.adapt(line)
     if request.runs:
         notes.explain_gone(draft.written)
@@ -225,32 +182,25 @@ def settle_twins(draft: Draft, request: Request) -> Draft:
 def infer_from_environments(draft: Draft, request: Request) -> Draft:
     """Take the shapes that the user left out from an environment."""
     cfg, written, parts = unshared(draft.cfg), draft.written, draft.parts
-    if not request.runs:
-        if at(draft.create, "env.type"):  # else the caller has its environments, perhaps a network
-            settle_model(cfg, written, parts, None, None, request.notes)
-        return replace(draft, cfg=cfg)
-    problems = Problems([*draft.problems])
-    if request.on_policy is not None:
-        _check_pipeline(cfg, parts, request.on_policy, problems)
-    if request.env_setting is None:
-        _require_envs(cfg, problems)
-    if not request.own_model:
-        setting = request.env_setting
-        settle_model(cfg, written, parts, setting, problems, request.notes, request.parallel)
-    return replace(draft, cfg=cfg, problems=tuple(problems.found))
+    notes, problems = request.notes, request.problems
+    if request.runs:
+        _check_source(cfg, parts, request)
+        if request.env_setting is None:
+            _require_envs(cfg, problems)
+        if not request.own_model:
+            seen = defaults.fill_shapes(cfg, written, parts, notes, request.env_setting)
+            defaults.check_model(cfg, parts, seen, problems)
+            if request.parallel and not problems.found:
+                defaults.check_fit_here(cfg, parts, seen, notes)
+    elif at(draft.create, "env.type"):  # else the caller has its environments, perhaps a network
+        defaults.fill_shapes(cfg, written, parts, notes, required=False)
+    return replace(draft, cfg=cfg)
 
 
 def check(draft: Draft, request: Request) -> Draft:
     """Refuse values that cannot be, all in one error."""
-    problems = Problems([*draft.problems])
-    find_contradictions(draft.cfg, request.runs and request.collects, problems, request.parallel)
-    mode = policy_mode(draft.parts.policy, on_policy=False)
-    if request.parallel and (source := SOURCES.get(mode)):
-        name = draft.cfg.policy.type.removesuffix("_command")
-        problems.add(
-            f"policy {name!r} learns from {source}, and parallel mode collects with "
-            f"environments: train it with `ding -m {mode}`"
-        )
+    complete, problems = request.runs and request.collects, request.problems
+    adapt.find_contradictions(draft.cfg, complete, problems, request.parallel)
     problems.raise_if_any()
     return draft
 
@@ -258,7 +208,7 @@ def check(draft: Draft, request: Request) -> Draft:
 def fit_together(draft: Draft, request: Request) -> Draft:
     """Change settings that are possible and do not fit together; each change is noted."""
     cfg = unshared(draft.cfg)
-    adapt(cfg, request.notes)
+    adapt.fit_settings(cfg, request.notes)
     return replace(draft, cfg=cfg)
 
 
@@ -273,9 +223,6 @@ STEPS: tuple[Callable[[Draft, Request], Draft], ...] = (
 )
 
 
-# ---------------------------------------------------------------------- what the steps use
-
-
 def run_folder(main: Settings) -> str:
     """The folder that a config names for its run: no other one than the same name with a slash."""
     name = os.path.expanduser(str(main.get("exp_name") or DEFAULT_EXP_NAME))
@@ -283,58 +230,68 @@ def run_folder(main: Settings) -> str:
 
 
 def copied(cfg: object, name: str) -> EasyDict:
-    """A copy of a part of a config; objects in it, such as callbacks, are the user's own.
-
-    Raises:
-        ConfigError: It is no dict, or a key in it is no string.
-    """
+    """`unshared` for a part of a config, which must be a dict."""
     if not isinstance(cfg, Mapping):
         raise ConfigError(f"{name} must be a dict, got {type(cfg).__name__} {cfg!r}")
-    sections = [(name, cfg)]
-    for path, section in sections:
-        for key, value in section.items():
-            if not isinstance(key, str):  # keys become attributes
+    return unshared(dict(cfg), name)
+
+
+def unshared(value: Any, path: str = "") -> Any:
+    """A copy whose dicts and lists can be changed; objects in it, such as callbacks, are the same.
+
+    A key that is no string is a `ConfigError`, since keys become attributes.
+    """
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
                 raise ConfigError(f"{path}: keys must be strings, got {type(key).__name__} {key!r}")
-            if isinstance(value, Mapping):
-                sections.append((f"{path}.{key}", value))
-    return EasyDict(unshared(dict(cfg)))
+        return EasyDict({key: unshared(item, f"{path}.{key}") for key, item in value.items()})
+    return [unshared(item, path) for item in value] if type(value) is list else value
 
 
-def _check_pipeline(cfg: EasyDict, parts: Parts, on_policy: bool, problems: Problems) -> None:
-    suits = bool(cfg.policy.get("on_policy", False)) == on_policy
+def _check_source(cfg: EasyDict, parts: Parts, request: Request) -> None:
+    """Report a policy that learns from something else than what the run has."""
+    name = str(cfg.policy.get("type")).removesuffix("_command")
+    is_on_policy, mode = bool(cfg.policy.get("on_policy")), policy_mode(parts.policy, False)
+    if request.parallel and is_on_policy:
+        fault = (
+            "(policy.on_policy=True) learns from what it has just collected, and parallel mode "
+            "learns from a replay buffer: use an off-policy one, or serial_onpolicy"
+        )
+    elif request.parallel and mode in SOURCES:
+        fault = (
+            f"learns from {SOURCES[mode]}, and parallel mode collects with environments: train it "
+            f"with `ding -m {mode}`"
+        )
+    elif request.on_policy is False and is_on_policy:
+        fault = (
+            "(policy.on_policy=True) learns from what it has just collected: use "
+            "serial_pipeline_onpolicy (CLI: -m serial_onpolicy)"
+        )
     # A user's policy may be on-policy without `on_policy`; an off-policy one needs its buffer.
-    if suits or (on_policy and not is_ours(parts.policy)):
+    elif request.on_policy and not is_on_policy and is_ours(parts.policy):
+        fault = (
+            "(policy.on_policy=False) learns from a replay buffer: use serial_pipeline "
+            "(CLI: -m serial)"
+        )
+    else:
         return
-    source, other = (
-        ("a replay buffer", "serial_pipeline (CLI: -m serial)")
-        if on_policy
-        else ("what it has just collected", "serial_pipeline_onpolicy (CLI: -m serial_onpolicy)")
-    )
-    type_ = str(cfg.policy.get("type")).removesuffix("_command")
-    problems.add(
-        f"policy {type_!r} (policy.on_policy={not on_policy}) learns from {source}: use {other}"
-    )
+    request.problems.add(f"policy {name!r} {fault}")
 
 
 def _require_envs(cfg: EasyDict, problems: Problems) -> None:
+    wanted = {
+        "env.collector_env_num": "how many environments collect",
+        "env.evaluator_env_num": "how many environments evaluate",
+    }
     if cfg.env.get("type") is None:
         problems.add(
             "missing key create_config.env.type: name a registered env class, or 'gymnasium' with "
             "main_config.env.env_id"
         )
-    elif getattr(ENV_REGISTRY.get(cfg.env.type), "default_id", None) == "":
-        example = ENV_REGISTRY.get(cfg.env.type).example_id  # type: ignore[attr-defined]
-        require(cfg, "env.env_id", f"an id that gymnasium knows, such as {example!r}", problems)
-    require(cfg, "env.collector_env_num", "how many environments collect", problems)
-    require(cfg, "env.evaluator_env_num", "how many environments evaluate", problems)
-
-
-def unshared(value: Any) -> Any:
-    """A copy whose dicts and lists can be changed; what they hold is the same."""
-    if isinstance(value, dict):
-        return EasyDict({key: unshared(item) for key, item in value.items()})
-    return [unshared(item) for item in value] if type(value) is list else value
-
-
-#: Sections of ``policy`` in a main config.
-_SETTINGS = {"model", "learn", "collect", "eval", "other"}
+    elif getattr(cls := ENV_REGISTRY.get(cfg.env.type), "default_id", None) == "":
+        example = cls.example_id  # type: ignore[attr-defined]
+        wanted = {"env.env_id": f"an id that gymnasium knows, such as {example!r}", **wanted}
+    for path, what in wanted.items():
+        if at(cfg, path) is None:
+            problems.add(f"missing key {path}: {what}")

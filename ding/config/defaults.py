@@ -2,7 +2,7 @@
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, cast
@@ -11,21 +11,12 @@ import numpy as np
 from easydict import EasyDict
 from gymnasium import Space
 
-from ding.config.check import Notes, Problems, require
+from ding.config.check import Notes, Problems
 from ding.config.parts import Parts, default_config, import_names, is_ours
 from ding.config.schema import examples
 from ding.envs import create_env_manager, get_vec_env_setting
 from ding.envs.env.answers import obs_fault
-from ding.policy.fit import (
-    action_space_of,
-    check_fit,
-    check_kind,
-    choices_of,
-    model_shapes,
-    numbers_for_choices,
-    shown,
-    space_fault,
-)
+from ding.policy import fit
 from ding.torch_utils import build_activation
 from ding.utils import MODEL_REGISTRY, deep_merge_dicts, import_module
 from ding.utils.errors import ConfigError, UnknownTypeError
@@ -35,7 +26,7 @@ from ding.worker import BaseSerialCommander
 
 #: What makes a network; ``None`` if that is not known.
 ModelClass: TypeAlias = Callable[..., object] | None
-_POLICY_SECTIONS = ("learn", "collect", "eval", "other")
+POLICY_SECTIONS = ("learn", "collect", "eval", "other")
 
 
 def defaults_of(parts: Parts, create: Settings) -> EasyDict:
@@ -44,10 +35,9 @@ def defaults_of(parts: Parts, create: Settings) -> EasyDict:
     Of two values for a key, the later of these wins: a component's own default, the policy's or
     the env's for it, ``create``.
     """
-    policy = deep_merge_dicts({name: {} for name in _POLICY_SECTIONS}, default_config(parts.policy))
+    policy = deep_merge_dicts({name: {} for name in POLICY_SECTIONS}, default_config(parts.policy))
     cfg = EasyDict(env=default_config(parts.env), policy=policy)
-    for name, one in parts.components.items():
-        place = one.place
+    for name, (_, place, _) in parts.components.items():
         part, settings = parts.get(name), create.get(name, {})
         if not place or (part is None and not settings):
             continue
@@ -60,15 +50,16 @@ def defaults_of(parts: Parts, create: Settings) -> EasyDict:
                 )
                 for key, cls in part.items()
             }
-            put(cfg, place, layered(own, {"multi_buffer": True}, each))
-            continue
-        layers = (own,) if name in ("env", "policy") else (default_config(part), own)
-        put(cfg, place, layered(*layers, settings))
-    if not parts.parallel:
-        commander = at(cfg, "policy.other.commander") or {}
-        cfg.policy.other.commander = layered(
-            default_config(BaseSerialCommander), commander, create.get("commander", {})
-        )
+            layers: Sequence[Settings] = own, {"multi_buffer": True}, each
+        elif name in ("env", "policy"):
+            layers = own, settings
+        else:
+            layers = default_config(part), own, settings
+        put(cfg, place, layered(*layers))
+    if "commander" not in parts.components:  # that of serial runs has no type
+        own, settings = at(cfg, "policy.other.commander") or {}, create.get("commander", {})
+        defaults = BaseSerialCommander.default_config()
+        cfg.policy.other.commander = layered(defaults, own, settings)
     return cfg
 
 
@@ -97,15 +88,10 @@ def known_keys(defaults: Settings, model_cls: ModelClass) -> Config:
     """Every key that a main config may hold, with an example of its value."""
     known = deep_merge_dicts(dict(defaults), examples())
     del known["system_config"]
-    known["policy"]["model"] = {
-        **known["policy"]["model"],
-        **{
-            name: None if parameter.default is inspect.Parameter.empty else parameter.default
-            for name, parameter in _parameters(model_cls).items()
-        },
-        "type": "",
-        "import_names": [],
-    }
+    for name, parameter in _parameters(model_cls).items():
+        is_required = parameter.default is parameter.empty
+        known["policy"]["model"][name] = None if is_required else parameter.default
+    known["policy"]["model"].update(type="", import_names=[])
     other = known["policy"]["other"]
     if "eps" in other:
         other["eps"]["collect"] = 0.0  # of saved demonstrations
@@ -118,11 +104,10 @@ def open_paths(parts: Parts, model_cls: ModelClass) -> set[str]:
     """Sections of which not all keys can be known: those of classes from elsewhere."""
     paths = {"policy.learn.learner.hook"}
     for name, one in parts.components.items():
-        place = one.place
-        if place and not is_ours(parts.get(name)):
-            paths.add(place)
+        if one.place and not is_ours(parts.get(name)):
+            paths.add(one.place)
     if not is_ours(parts.policy):
-        paths |= {f"policy.{name}" for name in (*_POLICY_SECTIONS, "other.eps")}
+        paths |= {f"policy.{name}" for name in (*POLICY_SECTIONS, "other.eps")}
     kinds = {parameter.kind for parameter in _parameters(model_cls).values()}
     if model_cls is None or inspect.Parameter.VAR_KEYWORD in kinds:
         paths.add("policy.model")
@@ -165,70 +150,70 @@ _EXAMPLES = {
 _BATTLES = ("_1v1", "marine")
 
 
-def settle_model(
+def fill_shapes(
     cfg: EasyDict,
     user: EasyDict,
     parts: Parts,
-    env_setting: EnvSetting | None,
-    problems: Problems | None,
     notes: Notes,
-    parallel: bool = False,
-) -> None:
-    """Fill in the shapes that ``policy.model`` leaves out, and report what is wrong or missing.
+    env_setting: EnvSetting | None = None,
+    required: bool = True,
+) -> "Seen | None":
+    """Fill in the shapes that ``policy.model`` leaves out, in place.
 
     One environment is made and reset if something is missing that it may show. With it,
     ``policy.action_space`` is settled too where neither that nor the model's is written.
 
     Args:
-        cfg: The completed config; changed.
-        user: What the user wrote of it.
-        problems: Takes what is wrong or missing; ``None`` for a script that may bring environments
-            and a network, so that nothing is.
-        parallel: Whether the environments will be in other processes: one is made here, so that
-            what does not fit is found before anything is started.
-
-    Raises:
-        ConfigError: The network does not fit the environments of a parallel run.
-        Exception: That of an environment that cannot be made although something is missing.
+        user: What the user wrote of ``cfg``.
+        required: Whether an environment that cannot be made is an error: its own.
     """
     network = model_class(parts, cfg)
-    missing = _missing(cfg, network)
-    seen = None
-    if any(name != "action_space" for name in missing):
-        try:
-            seen = _look(cfg, env_setting)
-        except Exception:  # whatever a simulator raises
-            if problems is not None:
-                raise
-            return
-        _fill(cfg, user, parts, network, seen, notes)
-    if problems is None:
-        return
+    if not {*_missing(cfg, network)} - {"action_space"}:
+        return None
+    try:
+        seen = _look(cfg, env_setting)
+    except Exception:  # whatever a simulator raises
+        if required:
+            raise
+        return None
+    _fill(cfg, user, parts, network, seen, notes)
+    return seen
+
+
+def check_model(cfg: EasyDict, parts: Parts, seen: "Seen | None", problems: Problems) -> None:
+    """Report what is wrong or missing in ``policy.model``."""
+    network = model_class(parts, cfg)
     for name, value in (cfg.policy.get("model") or {}).items():
         if name.endswith("activation") and isinstance(value, str) and is_ours(network):
             try:
                 build_activation(value)
             except UnknownTypeError as error:
                 problems.add(f"policy.model.{name}: {error}")
-    for name in missing:
-        space = {"obs_shape": "observation_space", "action_shape": "action_space"}.get(name)
-        if seen and space and at(cfg, f"policy.model.{name}") is None:
-            fault = space_fault(space, getattr(seen, space)) or _obs_fault(seen, space)
-            if fault is not None:
-                problems.add(fault)
-                continue
+    for name in _missing(cfg, network):
+        if seen and (fault := _fault(seen, name)):
+            problems.add(fault)
+            continue
         what = _EXAMPLES.get(name, "the network has no default for it")
         if seen is not None:
             what += (
                 f"; the environment has observations of {seen.observation_space} and actions of "
                 f"{seen.action_space}"
             )
-        require(cfg, f"policy.model.{name}", what, problems)
-    if parallel and not problems.found:
-        _check_fit_here(cfg, parts, seen, notes)
+        problems.add(f"missing key policy.model.{name}: {what}")
 
 
-def _check_fit_here(cfg: EasyDict, parts: Parts, seen: "Seen | None", notes: Notes) -> None:
+def _fault(seen: "Seen", shape: str) -> str | None:
+    """Why the environment shows nothing that a shape could be taken from, if that is known."""
+    space = {"obs_shape": "observation_space", "action_shape": "action_space"}.get(shape)
+    fault = fit.space_fault(space, getattr(seen, space)) if space else None
+    obs = next(iter(seen.ready_obs.values()), None)
+    if fault is None and space == "observation_space" and not isinstance(obs, np.ndarray):
+        return obs_fault(obs, seen.observation_space)
+    return fault
+
+
+def check_fit_here(cfg: EasyDict, parts: Parts, seen: "Seen | None", notes: Notes) -> None:
+    """Compare the network with an environment, before the processes of a parallel run start."""
     if str(at(cfg, "policy.collect.collector.type")).endswith(_BATTLES):
         return
     try:
@@ -237,21 +222,22 @@ def _check_fit_here(cfg: EasyDict, parts: Parts, seen: "Seen | None", notes: Not
         # The workers may be on hosts that have it; if not, they will report it.
         notes.adapt(f"no environment can be made here ({error}): the workers check the shapes")
         return
-    for line in check_fit(cfg.policy, seen, own_env=not is_ours(parts.env)):
+    for line in fit.check_fit(cfg.policy, seen, own_env=not is_ours(parts.env)):
         notes.adapt(line)
 
 
 def _missing(cfg: Settings, network: ModelClass) -> list[str]:
     """Arguments that a network has no default for, and the config no value."""
-    required = [
-        name
-        for name, parameter in _parameters(network).items()
-        if parameter.default is inspect.Parameter.empty
-        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    ]
+    given = {name for name in _parameters(network) if at(cfg, f"policy.model.{name}") is not None}
     if at(cfg, "policy.action_space") is not None:  # the policy sets its network's
-        required = [name for name in required if name != "action_space"]
-    return [name for name in required if at(cfg, f"policy.model.{name}") is None]
+        given.add("action_space")
+    return [
+        name
+        for name, one in _parameters(network).items()
+        if one.default is one.empty
+        and one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+        and name not in given
+    ]
 
 
 @dataclass(frozen=True)
@@ -265,8 +251,7 @@ class Seen:
 
 def _look(cfg: EasyDict, env_setting: EnvSetting | None) -> Seen:
     """Make and reset one environment, as a collector does."""
-    setting: EnvSetting = env_setting or get_vec_env_setting(cfg.env, eval_=False)
-    make, configs, _ = setting
+    make, configs, _ = env_setting or get_vec_env_setting(cfg.env, eval_=False)
     env = create_env_manager(EasyDict(type="base"), [partial(make, configs[0])])
     env.seed(cfg.seed)  # some can only be reset when they are
     try:
@@ -278,25 +263,14 @@ def _look(cfg: EasyDict, env_setting: EnvSetting | None) -> Seen:
         env.close()
 
 
-def _obs_fault(seen: Seen, space: str) -> str | None:
-    """What is wrong with an observation of a declared shape, if that could not be used."""
-    obs = next(iter(seen.ready_obs.values()), None)
-    if space != "observation_space" or isinstance(obs, np.ndarray):
-        return None
-    return obs_fault(obs, seen.observation_space)
-
-
 def note_first_action(cfg: EasyDict, env: object) -> bool:
-    """Write into ``cfg`` what environments add to choices, for who loads the policy; if anything.
-
-    Args:
-        env: A launched env manager.
-    """
+    """Write what a launched env manager adds to choices into ``cfg``, for who loads the policy;
+    returns whether that changes it."""
     first = (getattr(env, "first_action", None) or [0])[0]
-    changes = cfg.env.get("first_action", 0) != first
-    if changes:
-        cfg.env.first_action = first
-    return changes
+    if cfg.env.get("first_action", 0) == first:
+        return False
+    cfg.env.first_action = first
+    return True
 
 
 def _fill(
@@ -308,7 +282,7 @@ def _fill(
         players = cfg.env.get("player_num", 2)
     obs: Any = next(iter(seen.ready_obs.values()), None)
     declared, actions = seen.observation_space, seen.action_space
-    observations = shown(declared, obs)
+    observations = fit.shown(declared, obs)
     if observations is not declared:
         returned: object = f"an array of {list(np.shape(obs))}"
         if isinstance(obs, Mapping):
@@ -317,12 +291,12 @@ def _fill(
             f"the environment declares observations as {declared}, and its reset returns "
             f"{returned}: that counts"
         )
-    shapes, filled = model_shapes(observations, actions, players), []
-    if numbers_for_choices(cfg.policy.get("type"), actions):
+    shapes, filled = fit.model_shapes(observations, actions, players), []
+    if fit.numbers_for_choices(cfg.policy.get("type"), actions):
         if is_ours(parts.env):  # which declares what is true
-            check_kind(cfg.policy.type, actions)
+            fit.check_kind(cfg.policy.type, actions)
         shapes.pop("action_shape", None)
-        if (choices := choices_of(actions)) is not None:
+        if (choices := fit.choices_of(actions)) is not None:
             shapes["action_shape"] = choices
             notes.adapt(
                 f"the environment declares actions as {actions}: taken as {choices} choices"
@@ -341,7 +315,7 @@ def _fill(
         if name in parameters and at(cfg, f"policy.model.{name}") is None:
             put(cfg, f"policy.model.{name}", shapes[name])
             filled.append(f"policy.model.{name} = {shapes[name]}")
-    kind = action_space_of(actions)
+    kind = fit.action_space_of(actions)
     # Where the policy has a kind of actions, and the user set none.
     own_words = at(user, "policy.action_space"), at(user, "policy.model.action_space")
     is_open = own_words == (None, None) and "action_space" in default_config(parts.policy)

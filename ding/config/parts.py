@@ -9,22 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from easydict import EasyDict
 
 from ding.config.check import Notes, Problems
-from ding.utils import (
-    BUFFER_REGISTRY,
-    COMM_COLLECTOR_REGISTRY,
-    COMM_LEARNER_REGISTRY,
-    COMMANDER_REGISTRY,
-    ENV_MANAGER_REGISTRY,
-    ENV_REGISTRY,
-    LEARNER_REGISTRY,
-    MODEL_REGISTRY,
-    PARALLEL_COLLECTOR_REGISTRY,
-    POLICY_REGISTRY,
-    REWARD_MODEL_REGISTRY,
-    SERIAL_COLLECTOR_REGISTRY,
-    SERIAL_EVALUATOR_REGISTRY,
-    import_module,
-)
+from ding.utils import import_module, registry_factory as reg
 from ding.utils.errors import ConfigError, UnknownTypeError
 from ding.utils.import_helper import registrant, registrant_of_env
 from ding.utils.registry import Registry
@@ -33,17 +18,11 @@ from ding.utils.types import Settings
 
 
 class Component(NamedTuple):
-    """A section of ``create_config``.
+    """A section of ``create_config``."""
 
-    Attributes:
-        registry: Of its types.
-        place: Where the compiled main config keeps it; empty for what carries messages.
-        usual: The type where a config names none; empty if none is needed.
-    """
-
-    registry: Registry
-    place: str
-    usual: str = ""
+    registry: Registry  # of its types
+    place: str  # where the compiled main config keeps it; empty for what carries messages
+    usual: str = ""  # the type where a config names none; empty if none is needed
 
 
 #: Modes of policies that do not learn by acting alone, and what they learn from.
@@ -52,36 +31,31 @@ SOURCES = {
     **dict.fromkeys(("serial_dqfd", "serial_sqil"), "an expert's steps"),
 }
 COMPONENTS = {
-    "env": Component(ENV_REGISTRY, "env"),
-    "env_manager": Component(ENV_MANAGER_REGISTRY, "env.manager", "base"),
-    "policy": Component(POLICY_REGISTRY, "policy"),
-    "learner": Component(LEARNER_REGISTRY, "policy.learn.learner", "base"),
-    "collector": Component(SERIAL_COLLECTOR_REGISTRY, "policy.collect.collector", "sample"),
-    "evaluator": Component(SERIAL_EVALUATOR_REGISTRY, "policy.eval.evaluator", "interaction"),
-    "replay_buffer": Component(BUFFER_REGISTRY, "policy.other.replay_buffer", "advanced"),
-    "reward_model": Component(REWARD_MODEL_REGISTRY, "reward_model"),
+    "env": Component(reg.ENV_REGISTRY, "env"),
+    "env_manager": Component(reg.ENV_MANAGER_REGISTRY, "env.manager", "base"),
+    "policy": Component(reg.POLICY_REGISTRY, "policy"),
+    "learner": Component(reg.LEARNER_REGISTRY, "policy.learn.learner", "base"),
+    "collector": Component(reg.SERIAL_COLLECTOR_REGISTRY, "policy.collect.collector", "sample"),
+    "evaluator": Component(reg.SERIAL_EVALUATOR_REGISTRY, "policy.eval.evaluator", "interaction"),
+    "replay_buffer": Component(reg.BUFFER_REGISTRY, "policy.other.replay_buffer", "advanced"),
+    "reward_model": Component(reg.REWARD_MODEL_REGISTRY, "reward_model"),
 }
 PARALLEL_COMPONENTS = {
     **COMPONENTS,
-    "collector": Component(PARALLEL_COLLECTOR_REGISTRY, "policy.collect.collector", "zergling"),
-    "commander": Component(COMMANDER_REGISTRY, "policy.other.commander", "solo"),
-    "comm_learner": Component(COMM_LEARNER_REGISTRY, "", "flask_fs"),
-    "comm_collector": Component(COMM_COLLECTOR_REGISTRY, "", "flask_fs"),
+    "collector": Component(reg.PARALLEL_COLLECTOR_REGISTRY, "policy.collect.collector", "zergling"),
+    "commander": Component(reg.COMMANDER_REGISTRY, "policy.other.commander", "solo"),
+    "comm_learner": Component(reg.COMM_LEARNER_REGISTRY, "", "flask_fs"),
+    "comm_collector": Component(reg.COMM_COLLECTOR_REGISTRY, "", "flask_fs"),
 }
 #: A class, or several by name; ``None`` to do without one.
 Part: TypeAlias = type | Mapping[str, type] | None
 
 
 class Parts(dict[str, Part]):
-    """Classes by role; with several replay buffers, the class of each by its name.
-
-    Attributes:
-        parallel: Whether they are those of a parallel run.
-    """
+    """Classes by role; with several replay buffers, the class of each by its name."""
 
     def __init__(self, given: Mapping[str, Part] | None = None, parallel: bool = False) -> None:
         super().__init__(given or {})
-        self.parallel = parallel
         self.components = PARALLEL_COMPONENTS if parallel else COMPONENTS
 
     @property
@@ -100,27 +74,16 @@ def find_parts(
     parallel: bool = False,
     notes: Notes | None = None,
 ) -> Parts:
-    """Look up the classes that ``create_config`` names.
+    """Look up the classes that ``create_config`` names; ``None`` in ``given`` does without one.
 
-    Where it names none, the type in the main config counts, then the usual one, which is written
-    into ``create``.
-
-    Args:
-        create: Types and ``import_names`` by component; completed in place.
-        user: The main config.
-        given: Classes instead of those that are named; ``None`` to do without one.
-        notes: Gets the types that replace those that are named.
-
-    Raises:
-        ConfigError: A module cannot be imported, the two configs name different types, or something
-            given is no class.
-        UnknownTypeError: A type that no registry knows.
+    Where it names none, the type in the main config (``user``) counts, then the usual one, which
+    is written into ``create``. ``notes`` gets the types that replace those that are named.
     """
     problems, parts = Problems(), Parts(given, parallel)
     notes = Notes() if notes is None else notes
     for name, part in given.items():
-        classes = isinstance(part, Mapping) and name == "replay_buffer" and part.values()
-        for one in classes or (part,):
+        several = isinstance(part, Mapping) and name == "replay_buffer"
+        for one in part.values() if several else (part,):
             if one is not None and not isinstance(one, type):
                 problems.add(f"{name} must be a class, got {type(one).__name__} {one!r}")
     for name in parts.components:
@@ -133,15 +96,15 @@ def find_parts(
         if component.place and name not in given:
             _settle_type(name, component.place, create, user, problems)
     if "policy" not in given and not at(create, "policy.type"):
-        known = ", ".join(sorted(POLICY_REGISTRY.query()))
+        known = ", ".join(sorted(reg.POLICY_REGISTRY.query()))
         problems.add(f"missing key create_config.policy.type: one of {known}")
     problems.raise_if_any()
     if "env" not in given and at(create, "env.type"):  # its module may register the policy, too
         parts["env"] = _lookup("env", create, parts, notes)
     policy = parts["policy"] = parts.policy or _lookup("policy", create, parts, notes)
     on_policy = _wanted(user, policy, "on_policy")
-    if not on_policy and "replay_buffer" not in given:
-        _prioritise(create, _wanted(user, policy, "priority"), notes)
+    if not on_policy and "replay_buffer" not in given and _wanted(user, policy, "priority"):
+        _prioritise(create, notes)
     if not parallel and "collector" not in given:
         _count_episodes(create, user, notes)
     for name, component in parts.components.items():
@@ -149,12 +112,12 @@ def find_parts(
         if not component.usual or name in given or unused:
             continue
         section = create.setdefault(name, EasyDict())
-        if name == "replay_buffer" and (several := _named_sections(section)):
-            found = {key: _lookup(f"{name}.{key}", create, parts, notes) for key in several}
-            parts[name] = found
-            continue
-        section.type = section.get("type") or component.usual
-        parts[name] = _lookup(name, create, parts, notes)
+        names = [key for key, one in section.items() if at(one, "type")]
+        if name == "replay_buffer" and names and not section.get("type"):
+            parts[name] = {key: _lookup(f"{name}.{key}", create, parts, notes) for key in names}
+        else:
+            section.type = section.get("type") or component.usual
+            parts[name] = _lookup(name, create, parts, notes)
     if "reward_model" not in given and at(create, "reward_model.type"):
         # Scripts may build one of another kind themselves; a run that builds it refuses the type.
         with contextlib.suppress(UnknownTypeError):
@@ -169,33 +132,23 @@ def _wanted(user: EasyDict, policy: object, key: str) -> Any:
 
 def _count_episodes(create: EasyDict, user: EasyDict, notes: Notes) -> None:
     """Take the collector that counts in episodes if that is what the user counts in."""
-    wanted = at(user, "policy.collect") or {}
-    if wanted.get("n_episode") is None or wanted.get("n_sample") is not None:
-        return
-    if not at(create, "collector.type"):
+    samples, episodes = (at(user, f"policy.collect.{key}") for key in ("n_sample", "n_episode"))
+    if episodes is not None and samples is None and not at(create, "collector.type"):
         create.setdefault("collector", EasyDict()).type = "episode"
         notes.adapt(
-            f"policy.collect.n_episode={wanted['n_episode']} without a collector's type: the "
-            "collector 'episode' collects"
+            f"policy.collect.n_episode={episodes} without a collector's type: the collector "
+            "'episode' collects"
         )
 
 
-def _prioritise(create: EasyDict, priority: object, notes: Notes) -> None:
-    """Take the buffer that draws by priority if that is what the policy is to learn from."""
-    kind = at(create, "replay_buffer.type")
-    if priority and kind in ("naive", "elastic"):
+def _prioritise(create: EasyDict, notes: Notes) -> None:
+    """Take the buffer that draws by priority: that is what the policy is to learn from."""
+    if (kind := at(create, "replay_buffer.type")) in ("naive", "elastic"):
         create.replay_buffer.type = COMPONENTS["replay_buffer"].usual
         notes.adapt(
             f"policy.priority=True: samples are drawn by priority from the replay buffer "
             f"{create.replay_buffer.type!r}; {kind!r}, which create_config names, draws uniformly"
         )
-
-
-def _named_sections(section: Settings) -> list[str]:
-    """Names of the buffers that ``create_config.replay_buffer`` gives a type each."""
-    if section.get("type"):
-        return []
-    return [key for key, one in section.items() if isinstance(one, Mapping) and one.get("type")]
 
 
 def name_parts(create: EasyDict, given: Mapping[str, Part]) -> None:
@@ -240,18 +193,17 @@ def _settle_type(
     name: str, place: str, create: EasyDict, user: EasyDict, problems: Problems
 ) -> None:
     """Take a missing type from the main config; report two different ones."""
-    section = at(user, place)
-    wanted = section.get("type") if isinstance(section, Mapping) else None
-    if not wanted:
+    wanted, named = at(user, f"{place}.type"), at(create, f"{name}.type")
+    if not wanted or named == wanted:
         return
-    named = at(create, f"{name}.type")
+    section = at(user, place)
     if not named:
         create.setdefault(name, EasyDict()).type = wanted
         if section.get("import_names"):
             create[name].import_names = section.import_names
     elif name == "policy" and len({str(t).removesuffix("_command") for t in (named, wanted)}) == 1:
         section.type = named  # the pipelines choose between a policy and its command mode
-    elif named != wanted:
+    else:
         problems.add(
             f"{place}.type={wanted!r} and create_config.{name}.type={named!r} name different "
             "types: keep one"
@@ -267,28 +219,25 @@ def _lookup(name: str, create: Settings, parts: Parts, notes: Notes) -> Any:
     except ConfigError as error:
         cause, type_ = error.__cause__, section.get("type")
         module = getattr(cause, "name", None) or ""
-        missing = module.split(".")[0]
+        missing, is_known = module.split(".")[0], type_ in registry
+        is_built_in = is_known and is_ours(registry.get(type_))
         # The module of the type 'gymnasium' registers the user's own environment: no type
         # replaces that.
-        is_known = name == "env" and type_ != "gymnasium" and type_ in registry
-        if is_known and isinstance(cause, ModuleNotFoundError):
-            whose = "of this package" if _is_built_in(registry, section) else "that is registered"
+        is_replaced = is_known and name == "env" and type_ != "gymnasium"
+        if is_replaced and isinstance(cause, ModuleNotFoundError):
+            whose = "of this package" if is_built_in else "that is registered"
             notes.adapt(
                 f"{where}={list(section.import_names)}: there is no module {module!r}; the type "
                 f"{type_!r} {whose} is used instead"
             )
             section.import_names = []
-        elif missing in ("ding", "dizoo") and _is_built_in(registry, section):
+        elif missing in ("ding", "dizoo") and is_built_in:
             section["import_names"] = []  # the type has another place here
         elif missing == "dizoo":
             raise ConfigError(_no_dizoo(name, section, where)) from error
-        elif missing != "ding" or not registry.why_left_out(section.get("type")):
+        elif missing != "ding" or not registry.why_left_out(type_):
             raise
     return registry.get(section["type"])  # raises with the reason for one that is left out
-
-
-def _is_built_in(registry: Registry, section: Settings) -> bool:
-    return section.get("type") in registry and is_ours(registry.get(section["type"]))
 
 
 def import_names(modules: list[str], where: str) -> None:
@@ -307,7 +256,7 @@ def _no_dizoo(name: str, section: Settings, where: str) -> str:
     message = f"{where}={list(section['import_names'])}: 'dizoo' is not part of this package"
     if name != "env":
         return f"{message}; leave import_names out if {section['type']!r} is a built-in type"
-    ours = ", ".join(sorted(ENV_REGISTRY.query()))
+    ours = ", ".join(sorted(reg.ENV_REGISTRY.query()))
     return (
         f"{message}, and neither is the env type {section['type']!r}; there are {ours}. Any other "
         "environment of gymnasium: create_config.env=dict(type='gymnasium') with "
@@ -319,23 +268,17 @@ def add_origins(create: EasyDict, user: EasyDict, parts: Parts) -> None:
     """Complete the ``import_names`` of types that were registered without them, in place.
 
     A config file may import a module of environments, or define one, and never name it.
-
-    Args:
-        create: Types by component.
-        user: The main config.
-        parts: The classes of the types.
     """
     found: list[tuple[EasyDict, str | None]] = [
-        (section, registrant(component.registry.origin(section.get("type"))))
+        (create[name], registrant(component.registry.origin(create[name].get("type"))))
         for name, component in parts.components.items()
-        if isinstance(section := create.get(name), EasyDict)
+        if isinstance(create.get(name), EasyDict)
     ]
-    env_id = at(user, "env.env_id")
+    env_id, model = at(user, "env.env_id"), at(user, "policy.model")
     if at(create, "env.type") == "gymnasium" and isinstance(env_id, str):
         found.append((create.env, registrant_of_env(env_id, entry_point(env_id))))
-    model = at(user, "policy.model")
     if isinstance(model, Mapping):
-        found.append((user.policy.model, registrant(MODEL_REGISTRY.origin(model.get("type")))))
+        found.append((user.policy.model, registrant(reg.MODEL_REGISTRY.origin(model.get("type")))))
     for section, module in found:
         if module is not None and not section.get("import_names"):
             section.import_names = [module]
@@ -350,14 +293,15 @@ def entry_point(env_id: object) -> str | Callable[..., object] | None:
 def search_path(create: Settings) -> list[str]:
     """Folders of modules in ``import_names`` that are neither installed nor of this package."""
     folders: dict[str, None] = {}
-    sections = (section for section in create.values() if isinstance(section, Mapping))
-    for name in (name for one in sections for name in one.get("import_names") or ()):
-        top = sys.modules.get(name.split(".")[0]) if isinstance(name, str) else None
-        file = getattr(top, "__file__", None)
-        if file is None or name.split(".")[0] == "ding":
+    sections = [section for section in create.values() if isinstance(section, Mapping)]
+    for name in [name for one in sections for name in one.get("import_names") or ()]:
+        package = name.split(".")[0] if isinstance(name, str) else "ding"
+        module = sys.modules.get(package)
+        file = getattr(module, "__file__", None)
+        if package == "ding" or file is None:
             continue
         folder = os.path.dirname(os.path.abspath(file))
-        if hasattr(top, "__path__"):
+        if hasattr(module, "__path__"):
             folder = os.path.dirname(folder)
         if "site-packages" not in folder and not folder.startswith(os.path.join(sys.prefix, "")):
             folders[folder] = None

@@ -140,11 +140,7 @@ def check_platform(platform: str) -> None:
 
 
 def set_host_port_slurm(*_: object, **__: object) -> NoReturn:
-    """Gone, as are the other three for clusters: workers join, ``ding worker --join HOST:PORT``.
-
-    Raises:
-        ConfigError: Always.
-    """
+    """Raises a `ConfigError`, as do the other three for clusters: workers join by themselves."""
     raise ConfigError(
         "host lists for Slurm and Kubernetes are not made any more: workers join by the "
         "coordinator's address, `srun ding worker --join HOST:PORT` (docs/parallel.md)"

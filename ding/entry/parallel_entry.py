@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from easydict import EasyDict
 
 from ding.config.check import Notes
-from ding.config.compile import compile_joining
+from ding.config.compile import complete_parallel
 from ding.config.complete import Strict
 from ding.config.read import read_compiled, read_config_with_system
 from ding.config.save import save_run_config
@@ -77,7 +77,7 @@ def parallel_pipeline(
         )
     main, create, system = read_parallel(input_cfg)
     notes = Notes()
-    config = compile_joining(main, create, system, seed, notes=notes, strict=strict)
+    config = complete_parallel(main, create, system, seed, notes, strict, joining=True)
     print_notes(notes)
     made = Callbacks(config.main.get("callbacks"), callbacks)
     config.system.logs = {"total": bool(enable_total_log), "flask": not disable_flask_log}

@@ -4,7 +4,7 @@ import pytest
 
 from ding.config import compile_config_parallel
 from ding.config.check import Notes
-from ding.config.compile import compile_joining
+from ding.config.compile import complete_parallel
 from ding.config.read import read_config_with_system
 from ding.utils import ENGINE_REGISTRY
 from ding.utils.errors import ConfigError, UnknownTypeError
@@ -61,7 +61,7 @@ def test_its_own_keys(configs, pigeons):
         compiled(configs)
     configs[2].engine = dict(type="pigeons", colour="grey")
     notes = Notes()
-    assert compile_joining(*configs, notes=notes).system.engine.colour == "grey"
+    assert complete_parallel(*configs, notes=notes, joining=True).system.engine.colour == "grey"
     assert set(notes.unknown) == {"system_config.engine.colour"}
 
 

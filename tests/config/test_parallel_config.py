@@ -18,7 +18,6 @@ from ding.config import (
 )
 from ding.config.check import Notes
 from ding.config.compile import (
-    compile_joining,
     complete_parallel,
     is_parallel,
     serial_form,
@@ -137,21 +136,21 @@ def test_a_file_without_a_system_config():
 
 
 def test_workers_that_join_have_no_ports(configs):
-    cfg = compile_joining(*configs)
+    cfg = complete_parallel(*configs, joining=True)
     assert cfg.system.learner0.port == "auto"
     assert cfg.system.coordinator.learner == cfg.system.coordinator.collector == {}
 
 
 def test_a_folder_that_exists_gets_another_name_and_its_data_too(configs):
     os.makedirs("parallel_test")
-    cfg = compile_joining(*configs)
+    cfg = complete_parallel(*configs, joining=True)
     name = cfg.main.exp_name
     assert name.startswith("parallel_test_")
     assert cfg.system.path_data == cfg.system.coordinator.path_data == f"{name}/data"
     assert cfg.system.collector0.path_policy == f"{name}/policy"
     assert cfg.system.collector0.exp_name == name
     configs[0].policy.learn.resume_training = True
-    assert compile_joining(*configs).main.exp_name == "parallel_test"
+    assert complete_parallel(*configs, joining=True).main.exp_name == "parallel_test"
 
 
 @pytest.mark.parametrize(
@@ -189,7 +188,7 @@ def test_unknown_keys_are_noted_and_kept(configs):
     system.cluster = dict(nodes=3)
     system.collector0 = dict(nice=3)
     notes = Notes()
-    config = compile_joining(*configs, notes=notes)
+    config = complete_parallel(*configs, notes=notes, joining=True)
     assert set(notes.unknown) == {
         *("policy.curiosity", "create_config.referee"),
         *("system_config.cluster", "system_config.collector0.nice"),
@@ -198,7 +197,7 @@ def test_unknown_keys_are_noted_and_kept(configs):
     assert config.system.cluster.nodes == 3
     system.path_polici = system.pop("path_policy")
     with pytest.raises(ConfigError, match=r"path_polici: did you mean system_config\.path_policy"):
-        compile_joining(*configs)
+        complete_parallel(*configs, joining=True)
 
 
 def test_a_slip_at_a_wrong_place_is_reported_with_the_right_one(configs):
@@ -207,7 +206,7 @@ def test_a_slip_at_a_wrong_place_is_reported_with_the_right_one(configs):
     main.policy.learn.eval_frq = 10
     notes = Notes()
     configs[2].update(collector_num=0, colector_num=2)
-    compile_joining(*configs, notes=notes)
+    complete_parallel(*configs, notes=notes, joining=True)
     for name in ("collector_num", "colector_num"):
         place = "policy.collect.collector.collector_num"
         assert notes.unknown[f"system_config.{name}"] == place
