@@ -171,8 +171,8 @@ def settle_twins(draft: Draft, request: Request) -> Draft:
     """Give one value to what is kept in two places."""
     cfg, notes = unshared(draft.cfg), request.notes
     adapt.settle_copies(cfg, draft.written, notes)
-    env = draft.parts.env
-    for line in env.says(cfg.env) if is_ours(env) and hasattr(env, "says") else ():
+    says = getattr(draft.parts.env, "says", None) if is_ours(draft.parts.env) else None
+    for line in says(cfg.env) if says is not None else ():
         notes.adapt(line)
     if request.runs:
         notes.explain_gone(draft.written)

@@ -251,7 +251,8 @@ class Seen:
 
 def _look(cfg: EasyDict, env_setting: EnvSetting | None) -> Seen:
     """Make and reset one environment, as a collector does."""
-    make, configs, _ = env_setting or get_vec_env_setting(cfg.env, eval_=False)
+    setting: EnvSetting = env_setting or get_vec_env_setting(cfg.env, eval_=False)
+    make, configs, _ = setting
     env = create_env_manager(EasyDict(type="base"), [partial(make, configs[0])])
     env.seed(cfg.seed)  # some can only be reset when they are
     try:

@@ -82,8 +82,8 @@ def find_parts(
     problems, parts = Problems(), Parts(given, parallel)
     notes = Notes() if notes is None else notes
     for name, part in given.items():
-        several = isinstance(part, Mapping) and name == "replay_buffer"
-        for one in part.values() if several else (part,):
+        classes = isinstance(part, Mapping) and name == "replay_buffer" and part.values()
+        for one in classes or (part,):
             if one is not None and not isinstance(one, type):
                 problems.add(f"{name} must be a class, got {type(one).__name__} {one!r}")
     for name in parts.components:

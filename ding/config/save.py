@@ -239,9 +239,9 @@ def plain(value: Any) -> Any:
     """Containers as dict, list and tuple; numbers and strings as Python's own."""
     if isinstance(value, Mapping):
         return {plain(key): plain(item) for key, item in value.items()}
-    for kind in (list, tuple):
-        if isinstance(value, kind):
-            return kind(plain(item) for item in value)
+    if isinstance(value, list | tuple):
+        items = [plain(item) for item in value]
+        return items if isinstance(value, list) else tuple(items)
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, os.PathLike):
