@@ -161,7 +161,11 @@ def new_folder(name: str) -> str:
     """``name`` if it is free, else with the time appended; the same on all ranks.
 
     A folder is free if it does not exist, or if the run in it failed before it had begun.
+
+    Raises:
+        ConfigError: The name is none that can be extended, such as ``..``.
     """
+    check_new_folder(name)
     chosen = name
     if os.path.exists(name) and (is_locked(name) or not never_began(name)):
         stamped = f"{name}_{datetime.now().strftime('%y%m%d_%H%M%S')}"
@@ -173,6 +177,19 @@ def new_folder(name: str) -> str:
         broadcast_object_list(shared, src=0)
         chosen = shared[0]
     return chosen
+
+
+def check_new_folder(name: str) -> None:
+    """Refuse a path whose last part is no name, such as ``.``: no new folder can be named after it.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    if os.path.basename(name.rstrip(os.sep)) in ("", os.curdir, os.pardir):
+        raise ConfigError(
+            f"exp_name={name!r} is no name for a new folder: name one that the run makes, such as "
+            f"{os.path.join(name, 'my_run')!r}"
+        )
 
 
 def compile_config_parallel(

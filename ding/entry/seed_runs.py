@@ -15,7 +15,7 @@ import click
 
 from ding import plot
 from ding.board.run_list import Run
-from ding.config.compile import new_folder
+from ding.config.compile import check_new_folder, new_folder
 from ding.entry.run.signals import StopNow, StopSignal
 from ding.utils import durations
 from ding.utils.console import printable, table
@@ -46,6 +46,7 @@ def train_in_turn(
     Raises:
         ConfigError: The same for all seeds.
     """
+    check_new_folder(base)
     folders: dict[int, str] = {}
     failed = 0
     with contextlib.ExitStack() as stack:
@@ -75,6 +76,7 @@ def train_side_by_side(base: str, seeds: Sequence[int], jobs: int, args: Sequenc
     Returns:
         The exit status: that of the first run that failed.
     """
+    check_new_folder(base)
     folders = {seed: new_folder(f"{base}_seed{seed}") for seed in seeds}
     rest: list[str] = []
     remaining = iter(args)

@@ -175,6 +175,25 @@ def test_a_second_run_has_a_folder_of_its_own(config):
     assert len([name for name in os.listdir() if name.startswith("run")]) == 2
 
 
+@pytest.mark.parametrize("seeds", [(), ("-s", "0-1"), ("-s", "0-1", "--jobs", 2)])
+@pytest.mark.parametrize("name", [".", "..", "./", "run/..", "/"])
+def test_a_run_needs_a_folder_with_a_name(config, name, seeds):
+    status, _, err = run("-c", config, "--train-iter", 1, "--exp-name", name, *seeds)
+    assert status == 1
+    assert "is no name for a new folder" in err
+    assert os.listdir() == [config]
+    assert not any(entry.startswith(("..", "._")) for entry in os.listdir(".."))
+
+
+@pytest.mark.parametrize("name", ["a b/it's/", "./a b/it's", "$PWD/a b/it's//"])
+def test_a_run_is_in_the_folder_that_is_named(config, name):
+    folder = name.replace("$PWD", os.getcwd())
+    status, _, err = run("-c", config, "--train-iter", 1, "--exp-name", folder)
+    assert status == 0, err
+    assert record("a b/it's")["status"] == "finished"
+    assert sorted(os.listdir()) == ["a b", config]
+
+
 def test_begin_with_weights(config):
     run("-c", config, "--train-iter", 2)
     status, *_ = run(
