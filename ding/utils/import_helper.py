@@ -1,12 +1,13 @@
 """Imports the modules in configs, and explains names that this version does not have."""
 
+import ast
 import importlib
 import os
 import runpy
 import sys
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 from ding.utils.builtin_types import BUILTIN_TYPES
@@ -18,6 +19,8 @@ CONFIG_MODULE = "ding_config"
 #: The config file that was run last. Its classes are registered, and may have replaced classes of
 #: the same names from other config files.
 _last_file = ""
+#: Folders from which the config files that were run could import modules.
+_config_folders: set[str] = set()
 #: Ids of environments that config files have registered in gymnasium, and these files.
 _files_of_env_ids: dict[str, str] = {}
 
@@ -70,20 +73,63 @@ sys.meta_path.append(_ModulesOfTypes())  # after the finders of files
 
 
 def run_config_file(path: str) -> dict[str, object]:
-    """Run a Python file as a config; returns its names. It may import modules from its folder."""
+    """Run a Python file as a config; returns its names. It may import modules from its folder.
+
+    These take precedence over modules of the same names that earlier config files imported.
+    """
     global _last_file
     path = os.path.abspath(os.path.expanduser(path))
     folder, _last_file = os.path.dirname(path), ""
-    known = set(_env_ids())
-    sys.path.insert(0, folder)
+    folders = [folder, *_added_folders(path)]
+    _forget_others(folders)
+    known, before = set(_env_ids()), list(sys.path)
+    sys.path[:0] = folders
     try:
         names = runpy.run_path(path, run_name=CONFIG_MODULE)
     finally:
-        if folder in sys.path:
-            sys.path.remove(folder)
+        for one in folders:
+            if one in sys.path:
+                sys.path.remove(one)
+        # What the file itself has added stays, since its modules may be imported later.
+        own = [one for one in dict.fromkeys(sys.path) if one in folders[1:] or one not in before]
+        sys.path[:] = own + [one for one in sys.path if one not in own]
+        _config_folders.update(folders)
     _last_file = path
     _files_of_env_ids.update(dict.fromkeys(_env_ids() - known, path))
     return names
+
+
+def _added_folders(path: str) -> list[str]:
+    """The folders that a config file adds to ``sys.path`` by name, as saved configs do."""
+    try:
+        with open(path, "rb") as file:
+            tree = ast.parse(file.read())
+    except (OSError, SyntaxError, ValueError):
+        return []  # reported when it is run
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    values = [
+        call.args[-1]
+        for call in calls
+        if ast.unparse(call.func) in ("sys.path.append", "sys.path.insert")
+    ]
+    return [one.value for one in values if isinstance(one, ast.Constant) and one.value]
+
+
+def _forget_others(folders: Sequence[str]) -> None:
+    """Let modules be imported again that are from other config files' folders, if these folders
+    have ones of the same names."""
+    others = _config_folders.difference(folders)
+    for name, module in list(sys.modules.items()):
+        spec = getattr(module, "__spec__", None)
+        if "." in name or name in ("__main__", "ding") or spec is None or spec.origin is None:
+            continue
+        home = os.path.dirname(spec.origin)
+        if spec.submodule_search_locations is not None:
+            home = os.path.dirname(home)
+        own = PathFinder.find_spec(name, folders) if home in others else None
+        if own is not None and own.origin != spec.origin:
+            for one in [one for one in sys.modules if f"{one}.".startswith(f"{name}.")]:
+                del sys.modules[one]
 
 
 def _env_ids() -> Set[str]:

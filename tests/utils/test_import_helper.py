@@ -5,6 +5,7 @@ import pytest
 
 from ding.config import read_config_directly
 from ding.utils import ENV_REGISTRY, import_module
+from ding.utils.import_helper import run_config_file
 
 
 @pytest.fixture
@@ -74,3 +75,56 @@ def test_start_up_loads_nothing_heavy(pytestconfig):
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def neighbours(tmp_path, monkeypatch):
+    """Folders with a config each, whose modules have the same names."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for number, name in enumerate(["first", "second"]):
+        folder = tmp_path / name
+        (folder / "toy_import_pack").mkdir(parents=True)
+        (folder / "toy_import_pack" / "__init__.py").write_text("")
+        (folder / "toy_import_pack" / "inner.py").write_text(f"number = {number}\n")
+        (folder / "toy_import_e.py").write_text(TYPE.format(number=number))
+        (folder / "config.py").write_text(
+            "import toy_import_e\nfrom toy_import_pack.inner import number\n"
+            "kind = toy_import_e.ToyEnv\n"
+        )
+        (folder / "run").mkdir()
+        (folder / "run" / "saved.py").write_text(
+            f"import sys\n\nsys.path.append({str(folder)!r})\n"
+        )
+    yield tmp_path
+    for name in [n for n in sys.modules if n.startswith("toy_import")]:
+        del sys.modules[name]
+
+
+def test_config_files_of_two_folders_have_neighbours_of_their_own(neighbours):
+    for number, name in [(0, "first"), (1, "second"), (0, "first")]:
+        config = run_config_file(neighbours / name / "config.py")
+        assert (config["number"], config["kind"].number) == (number, number)
+        assert ENV_REGISTRY.get("toy_import_env") is config["kind"]
+
+
+def test_saved_configs_have_neighbours_of_their_own(neighbours):
+    for number, name in [(0, "first"), (1, "second"), (0, "first")]:
+        run_config_file(neighbours / name / "run" / "saved.py")
+        import_module("toy_import_e")
+        assert ENV_REGISTRY.get("toy_import_env").number == number
+
+
+def test_a_config_and_its_saved_form_share_their_neighbours(neighbours):
+    config = run_config_file(neighbours / "first" / "config.py")
+    run_config_file(neighbours / "first" / "run" / "saved.py")
+    import_module("toy_import_e")
+    assert sys.modules["toy_import_e"].ToyEnv is config["kind"]
+
+
+def test_a_config_keeps_modules_that_it_has_no_others_of(neighbours):
+    run_config_file(neighbours / "first" / "config.py")
+    known = sys.modules["toy_import_e"]
+    (neighbours / "second" / "toy_import_e.py").unlink()
+    (neighbours / "second" / "config.py").write_text("import json\n")
+    run_config_file(neighbours / "second" / "config.py")
+    assert sys.modules["toy_import_e"] is known
