@@ -148,6 +148,10 @@ def _counting(cfg: Settings) -> tuple[str, str, str]:
     return (kind, *(reversed(names) if kind.startswith("episode") else names))
 
 
+#: Collectors, evaluators and commanders of one policy.
+_OF_ONE_PLAYER = ("sample", "episode", "zergling", "interaction", "metric", "solo", "naive")
+
+
 def find_contradictions(cfg: Settings, complete: bool, problems: Problems, parallel: bool) -> None:
     """Report values of a completed config that cannot be.
 
@@ -205,6 +209,11 @@ def _check_values(cfg: Settings, problems: Problems) -> None:
             f"env.stop_value must be a number, or a list of numbers (one for each player), got "
             f"{type(goal).__name__} {goal!r}"
         )
+    elif len(goals) > 1 and not _has_players(cfg):
+        problems.add(
+            f"env.stop_value must be a number, got {goal!r}: a list has one for each player of a "
+            "battle"
+        )
     for shape in ("obs_shape", "action_shape"):
         value = at(cfg, f"policy.model.{shape}")
         if value is None or isinstance(value, Mapping):
@@ -215,6 +224,15 @@ def _check_values(cfg: Settings, problems: Problems) -> None:
                 f"policy.model.{shape} must be a number of at least 1 or a list of such, "
                 f"got {value!r}"
             )
+
+
+def _has_players(cfg: Settings) -> bool:
+    """Whether several policies may play against each other: in a league, or by a custom class."""
+    types = [
+        at(cfg, f"policy.{place}.type")
+        for place in ("collect.collector", "eval.evaluator", "other.commander")
+    ]
+    return not {None, *_OF_ONE_PLAYER}.issuperset(types)
 
 
 def _are_sizes(*values: object) -> bool:

@@ -57,7 +57,7 @@ class EnvConfig(TypedDict, total=False):
     replay_path: Any
     """Folder for videos of episodes."""
     max_episode_steps: Any
-    """Steps after which an episode is cut. Unit: steps."""
+    """Steps after which an episode is cut. Greater than 0. Unit: steps."""
     collector_episode_num: int
     """Episodes of each environment in a collector's task. At least 1. Unit: episodes."""
     evaluator_episode_num: int
@@ -76,7 +76,7 @@ class EnvConfig(TypedDict, total=False):
     action_bins_per_branch: Any
     """Choices that each number of a continuous action is replaced by."""
     frame_stack: float | None
-    """Observations that are stacked into one."""
+    """Observations that are stacked into one. 0 or more."""
     rew_clip: bool
     """Whether collectors' rewards below -10 become -10."""
     clip_rewards: bool
@@ -273,9 +273,9 @@ class ManagerConfig(TypedDict, total=False):
     """What a failed reset or step is tried with: 'reset' or 'renew'. A process that died is
     renewed anyway."""
     reset_timeout: Any
-    """Longest time of a reset. Unit: s."""
+    """Longest time of a reset. Greater than 0. Unit: s."""
     step_timeout: Any
-    """Longest time of a step. Unit: s."""
+    """Longest time of a step. Greater than 0. Unit: s."""
     retry_waiting_time: float
     """Pause between two tries. Unit: s."""
 

@@ -56,11 +56,11 @@ class Key:
         """Whether a value of the right type is in the range."""
         if value is None or not self.values:
             return self.may_be_none or not self.values
-        if not isinstance(value, int | float | str) or value in self.choices:
+        if isinstance(value, list | tuple | str):
+            return value in self.choices or not (self.choices or self.range)
+        if not isinstance(value, int | float) or value in self.choices:
             return True
-        if self.range and not isinstance(value, str):
-            return RANGES[self.range](value)
-        return not self.choices
+        return RANGES[self.range](value) if self.range else not self.choices
 
 
 def _rows(section: str, rows: Config) -> Iterator[Key]:

@@ -255,12 +255,22 @@ def test_own_model_needs_no_shapes(main, create):
         ({"policy.other.eps.type": "cosine"}, "policy.other.eps.type must be 'exp' or 'linear'"),
         ({"env.stop_value": "high"}, "env.stop_value must be a number, or a list of numbers"),
         ({"env.stop_value": []}, "env.stop_value must be a number, or a list of numbers"),
+        ({"env.stop_value": (1, 2)}, "env.stop_value must be a number, got (1, 2)"),
+        ({"env.max_episode_steps": "abc"}, "env.max_episode_steps must be greater than 0"),
+        ({"env.manager.step_timeout": [3, 4]}, "env.manager.step_timeout must be greater than 0"),
+        ({"env.frame_stack": "four"}, "env.frame_stack must be 0 or more"),
     ],
 )
 def test_values_that_cannot_be(main, create, settings, words):
     for path, value in settings.items():
         put(main, path, value)
     assert words in message(main, create)
+
+
+def test_a_goal_for_each_player_of_a_battle(main, create):
+    main["env"]["stop_value"] = [10, 5]
+    create["collector"] = dict(type="sample_1v1")
+    assert compile_run_config(main, create).env.stop_value == [10, 5]
 
 
 @pytest.mark.parametrize(

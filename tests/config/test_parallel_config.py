@@ -227,7 +227,8 @@ def test_each_collector_has_work_unless_the_config_says_otherwise(configs):
 
 
 def test_no_space_for_collectors_and_a_list_of_goals(configs):
-    main, _, _ = configs
+    main, create, _ = configs
+    create.commander.update(type="one_vs_one")
     main.policy.other.commander = dict(collector_task_space=0)
     main.env.stop_value = [10, 5]
     cfg = compile_config_parallel(*configs, save_cfg=False)

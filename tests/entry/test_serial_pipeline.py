@@ -268,9 +268,3 @@ def test_nstep_lengthens_trajectories(monkeypatch):
     serial_pipeline((main, create), env_setting=walk_envs(), max_env_step=30)
     assert set(lengths) == {5}
     assert "nstep=5" in run_json()["adapted"][0]
-
-
-def test_a_goal_for_each_player():
-    train(env=dict(stop_value=[0.0, 5.0]))
-    assert run_json()["status"] == "converged"
-    assert "reached stop_value 0" in run_json()["reason"]
