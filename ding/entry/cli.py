@@ -207,7 +207,8 @@ def init(
     from ding.entry.new_config import write_new_config
 
     ctx.meta[_DEBUG] = ctx.meta.get(_DEBUG) or debug
-    path = path if path.endswith(".py") else f"{path}.py"
+    if not os.path.splitext(path)[1]:
+        path = f"{path}.py"
     click.echo(f"{path}: train with  {write_new_config(path, env_id, policy)}")
 
 

@@ -25,8 +25,11 @@ def write_new_config(path: str, env_id: str | None, policy: str | None) -> str:
         The command that trains with it.
 
     Raises:
-        ConfigError: The file exists, no such environment, or a policy that does not suit it.
+        ConfigError: The file exists or is none of Python, no such environment, or a policy that
+            does not suit it.
     """
+    if not path.endswith(".py"):
+        raise ConfigError(f"{path}: a config file is written in Python, its name must end in .py")
     if os.path.exists(path):
         raise ConfigError(f"{path} exists already: choose another name")
     folder = os.path.dirname(path)
