@@ -150,15 +150,19 @@ class Progress:
         # Rounded down: 100 % means that the goal is reached.
         return f"{elapsed} {math.floor(100 * goal.share)}% to {goal.label}{eta}"
 
-    def facts(self) -> list[str]:
-        """The known facts as short ASCII texts."""
+    def facts(self, timed: bool = True) -> list[str]:
+        """The known facts as short ASCII texts.
+
+        Args:
+            timed: Whether to include rates, which change while nothing happens.
+        """
         out = []
         if self.episode_return is not None:
             out.append(f"return {_number(self.episode_return)}")
         if self.eval_return is not None:
             out.append(f"eval {_number(self.eval_return)} (best {_number(self.best_return)})")
         rates = self.rates()
-        if rates is not None:
+        if rates is not None and timed:
             out += [f"{rates[0]:,.0f} env steps/s", f"{rates[1]:,.0f} updates/s"]
         if self.epsilon is not None:
             out.append(f"eps {self.epsilon:.3f}")
@@ -202,6 +206,7 @@ class PlainView:
     def __init__(self, title: str) -> None:
         self._title = title
         self._line = ""
+        self._shown: list[str] = []
 
     def start(self) -> None:
         """Prepare the terminal."""
@@ -210,7 +215,7 @@ class PlainView:
         """Show the state of the run, unless it equals the last line."""
         line = " | ".join([f"[{self._title}] {progress.way()}", *progress.facts()])
         if line != self._line:
-            self._line = line
+            self._line, self._shown = line, progress.facts(timed=False)
             self.print(line)
 
     def print(self, text: str) -> None:
@@ -219,7 +224,8 @@ class PlainView:
 
     def close(self, progress: Progress) -> None:
         """Draw the last state and restore the terminal."""
-        self.draw(progress)
+        if progress.facts(timed=False) != self._shown:
+            self.draw(progress)
 
 
 class LiveView(PlainView):

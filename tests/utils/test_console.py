@@ -46,6 +46,7 @@ def test_a_line_is_not_repeated_at_the_end(now, capsys):
     with Console("run", max_env_step=1000, mode="plain") as console:
         now[0] += 60.0
         console.update(envstep=1000, train_iter=500, eval_return=1.0)
+        now[0] += 4.0  # in which the run saves
     (line,) = capsys.readouterr().out.splitlines()
     assert "100% to 1,000 env steps" in line
 
