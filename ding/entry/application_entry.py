@@ -23,6 +23,7 @@ from ding.entry.components import (
     players,
     seed_envs,
 )
+from ding.entry.run.folder import make_writable
 from ding.policy import Policy, create_policy
 from ding.rl_utils import get_nstep_return_data
 from ding.torch_utils import to_device
@@ -283,6 +284,8 @@ def _acting(
     """
     collects = role == "collector"
     state = _find_weights(cfg, model, *weights)
+    if replay_path is not None:
+        make_writable(replay_path, f"cannot write videos into {os.path.abspath(replay_path)!r}")
     with contextlib.ExitStack() as stack:
         env = make_env_manager(cfg, env_setting, evaluate=not collects)
         stack.callback(env.close)

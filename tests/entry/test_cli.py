@@ -540,6 +540,7 @@ class TestShortCommands:
         [
             (["my_config.py"], "for a config, ding -c my_config.py"),
             (["train", "CartPole-v1", "dqn", "-s", "5-2"], "5-2 counts down: write 2-5"),
+            (["init", "a.txt"], "a.txt: a config file is written in Python"),
             (["resume", "."], "no run in '.': there is no formatted_total_config.py"),
             (
                 ["train", "CartPole-v1", "dqq"],
@@ -551,6 +552,14 @@ class TestShortCommands:
         status, _, err = run(*args)
         assert status in (1, 2)
         assert expected in " ".join(err.split())
+
+
+def test_videos_need_a_folder_that_can_be_written(config):
+    assert run("-c", config, "--train-iter", 1)[0] == 0
+    for path in (f"{config}/videos", "/proc/videos"):
+        status, _, err = run("eval", "run", "--replay-path", path)
+        assert status == 1
+        assert f"cannot write videos into {os.path.abspath(path)!r}" in err
 
 
 @pytest.fixture(scope="module")

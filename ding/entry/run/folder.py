@@ -64,14 +64,23 @@ def taken_folder(exp_name: str) -> Iterator[None]:
         ConfigError: It cannot be written, or another process runs in it.
     """
     what = f"cannot write into the run's folder {os.path.abspath(exp_name)!r}"
-    with naming_errors(what, "; choose another exp_name"):
-        os.makedirs(exp_name, exist_ok=True)
-        # Permissions alone are not enough: file systems may be full or read-only.
-        with tempfile.TemporaryFile(dir=exp_name):
-            pass
+    make_writable(exp_name, what, "; choose another exp_name")
     with RunLock(exp_name):
         clean_run_folder(exp_name)
         yield
+
+
+def make_writable(folder: str, what: str, hint: str = "") -> None:
+    """Make a folder unless it exists, and check that files can be written into it.
+
+    Raises:
+        ConfigError: As `naming_errors` says it.
+    """
+    with naming_errors(what, hint):
+        os.makedirs(folder, exist_ok=True)
+        # Permissions alone are not enough: file systems may be full or read-only.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
 
 
 @contextlib.contextmanager
