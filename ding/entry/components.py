@@ -56,6 +56,7 @@ class Components:
         built_options: The optimisers' options as the config says, before any state was loaded.
         given: Names of what the caller gave in addition to the config: ``env_setting``, ``model``.
         mode: Name of the pipeline on the command line; empty for one that has none there.
+        first_iter: Updates of the checkpoint, if any, with which the run began.
         own_states: What users' classes add to our parts, by name; `own_states` fills it.
     """
 
@@ -72,6 +73,7 @@ class Components:
     reward_model: BaseRewardModel | None = None
     given: tuple[str, ...] = ()
     mode: str = "serial"
+    first_iter: int = 0
     own_states: dict[str, tuple[object, OwnState]] = field(default_factory=dict)
 
     def close(self) -> None:

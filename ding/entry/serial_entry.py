@@ -117,12 +117,14 @@ class SerialPipeline:
         collects: Whether it collects, so that the config has to contain how much.
         cfg: The compiled config.
         notes: What its user should know of it.
+        max_own_iter: Updates after which it ends, without those of a checkpoint that it began with.
         watch: Looks after the main thread while the run is built and trained.
     """
 
     mode = "serial"
     on_policy: bool | None = False
     collects = True
+    max_own_iter: float = int(1e10)
     watch: RunWatch | None = None
 
     def __init__(
@@ -241,7 +243,8 @@ class SerialPipeline:
                     # There is a state to save from here on: a signal is noted, and raises nothing.
                     stop.patient = True
                     run = SerialRun(
-                        *(parts, log, console, stop, watch, folder, begin, callbacks), *limits
+                        *(parts, log, console, stop, watch, folder, begin, callbacks),
+                        *(*limits, self.max_own_iter),
                     )
                     watch.run = run
                     with threads_that_fit(parts.learner.policy.get_attribute("model")):

@@ -51,10 +51,11 @@ def serial_pipeline_offline(
     run, whose replay buffer is taken.
 
     It is used for ``policy.learn.train_epoch`` epochs and reshuffled for each; with
-    ``policy.priority`` as many samples are drawn by their priorities. The updates of a checkpoint
-    that the run begins with count as well. With ``policy.nstep`` transitions that follow each other
-    become those of n steps; with ``policy.collect.normalize_states`` observations are normalised,
-    here and in the environments, which serve evaluation alone.
+    ``policy.priority`` as many samples are drawn by their priorities. A run that begins with a
+    checkpoint trains for as many epochs more, whereas its updates count for ``max_train_iter``; a
+    resumed run trains for those that are left. With ``policy.nstep`` transitions that follow each
+    other become those of n steps; with ``policy.collect.normalize_states`` observations are
+    normalised, here and in the environments, which serve evaluation alone.
 
     The other arguments, the return value and the errors are those of
     `ding.entry.serial_pipeline`.
@@ -166,9 +167,9 @@ class OfflinePipeline(SerialPipeline):
                     "set differ in theirs"
                 )
         epochs = policy.learn.get("train_epoch")
-        limits = [max_train_iter, None if epochs is None else epochs * len(self._batches)]
-        most = min((limit for limit in limits if limit is not None), default=None)
-        return super().train(most, max_env_step, dynamic_seed, callbacks)
+        if epochs is not None:
+            self.max_own_iter = epochs * len(self._batches)
+        return super().train(max_train_iter, max_env_step, dynamic_seed, callbacks)
 
     def samples(self) -> DataSet:
         """The data set as samples; what is found in it may be written into the config."""
@@ -185,14 +186,15 @@ class OfflinePipeline(SerialPipeline):
 
     def round(self, parts: Components, run: SerialRun) -> None:
         """One update: on the batch whose turn it is, or on samples drawn by their priorities."""
-        number, buffer = parts.learner.train_iter, parts.replay_buffer
+        train_iter, buffer = parts.learner.train_iter, parts.replay_buffer
+        number = train_iter - parts.first_iter
         # Learning rates may follow the epochs.
         parts.learner.policy.set_attribute("epoch", number // len(self._batches))
         if buffer is None:
             run.learn(self._batches[number])
             return
         size = min(self.cfg.policy.learn.batch_size, len(self._batches.samples))
-        drawn = buffer.sample(size, number)
+        drawn = buffer.sample(size, train_iter)
         assert isinstance(drawn, Columns)
         facts = drawn.columns
         batch = self._batches.take(np.asarray(facts.pop("sample")))

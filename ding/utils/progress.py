@@ -96,6 +96,11 @@ class Progress:
     _marks: deque[tuple[float, int, int]] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
+        self.end_at(self.max_train_iter)
+
+    def end_at(self, train_iter: float | None) -> None:
+        """Take another number of updates as the end, before the run begins."""
+        self.max_train_iter = train_iter
         ends = {
             "eval_return": ("return {:,.6g}", self.stop_value),
             "envstep": ("{:,} env steps", self.max_env_step),

@@ -95,6 +95,21 @@ class TestPipeline:
         for name, tensor in states[0].items():
             assert torch.equal(tensor, states[1][name]), name
 
+    def test_a_run_that_begins_with_a_checkpoint_has_all_its_epochs(self):
+        serial_pipeline_offline(configs(), seed=0)
+        begin = dict(load_ckpt_before_run="run/ckpt/iteration_14.pth.tar")
+        states = []
+        for name, limits in (("whole", [None]), ("parts", [20, None])):
+            for number, limit in enumerate(limits):
+                learn = dict(resume_training=number > 0, learner=dict(hook=begin))
+                main, create = configs(learn=learn)
+                main["exp_name"] = name
+                policy = serial_pipeline_offline((main, create), seed=3, max_train_iter=limit)
+            assert read_file(f"{name}/ckpt/resume.pth.tar")["learner"]["last_iter"] == 28
+            states.append(policy.learn_mode.state_dict()["model"])
+        for name, tensor in states[0].items():
+            assert torch.equal(tensor, states[1][name]), name
+
     @pytest.mark.parametrize("count", [60, 150])
     def test_a_resumed_run_draws_from_all_of_a_data_set_that_has_changed(self, rows, count):
         limits = [4, 40]

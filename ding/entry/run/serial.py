@@ -60,6 +60,7 @@ class SerialRun:
         callbacks: Called on rank 0 with what happens; all ranks end when one of them asks for it.
         max_train_iter: Updates after which the run ends; the round that reaches them is finished.
         max_env_step: Environment steps after which it ends, likewise.
+        max_own_iter: Updates after which it ends, without those of a checkpoint that it began with.
 
     Attributes:
         report: The text to print of its end, once it has one.
@@ -77,6 +78,7 @@ class SerialRun:
         callbacks: Callbacks,
         max_train_iter: float,
         max_env_step: float,
+        max_own_iter: float,
     ) -> None:
         self._parts = parts
         self._log = log
@@ -86,6 +88,7 @@ class SerialRun:
         self._begin = begin
         self._max_train_iter = max_train_iter
         self._max_env_step = max_env_step
+        self._max_own_iter = max_own_iter
         self._keeper = SerialStateKeeper(parts, self.warn)
         self._converged = self._has_state = False
         self._usage = UsageMeter()
@@ -200,6 +203,8 @@ class SerialRun:
                 "the checkpoint holds no 'env_statistics': environments normalise by new ones, and "
                 "the policy acts on other inputs than it has learned from"
             )
+        if not resumes:
+            parts.first_iter = parts.learner.train_iter
         if not resumes and 0 < self._max_train_iter <= parts.learner.train_iter:
             self.warn(
                 f"nothing is trained: the {parts.learner.train_iter} updates of the checkpoint "
@@ -209,6 +214,8 @@ class SerialRun:
             # A checkpoint that training begins with brings its learning rate, too.
             keep_configured(parts.policy, parts.built_options, optimizer_options(parts.policy))
         changed = self._resume(checkpoint) if resumes else []
+        self._max_train_iter = min(self._max_train_iter, parts.first_iter + self._max_own_iter)
+        self._console.progress.end_at(self._max_train_iter)
         # From here on files are changed: all that may be refused was looked at.
         self._begin()
         if note_first_action(parts.cfg, parts.collector_env) and not get_rank():
@@ -283,6 +290,8 @@ class SerialRun:
         is_own = isinstance(checkpoint, str) and os.path.abspath(checkpoint).startswith(own)
         # One from elsewhere is where the run once began, unless it has no state.
         if checkpoint and (is_own or not os.path.exists(state_path(parts.cfg.exp_name))):
+            if not is_own:
+                parts.first_iter = parts.learner.train_iter
             # A policy's checkpoint holds counters, and neither buffer nor random numbers.
             parts.collector.envstep = parts.learner.collector_envstep
         else:

@@ -65,6 +65,7 @@ def take_run_state(parts: Components, journal: RowJournal) -> State:
         },
         "optimizer_options": parts.built_options,
         "config": _config_facts(parts.cfg),
+        "first_iter": parts.first_iter,
     }
     state["own"] = {name: own.save(part) for name, (part, own) in own_states(parts).items()}
     state = copy.deepcopy(state)
@@ -156,6 +157,7 @@ def _load_state(path: str, parts: Components, journal: RowJournal) -> list[str]:
                 part.load_state_dict(state[name])
         for name, (part, own) in own_states(parts).items():
             own.load(part, state.get("own", {}).get(name) or {})
+        parts.first_iter = state.get("first_iter", 0)  # states of earlier versions have none
         rng = state["rng"]
     except CheckpointError:
         raise  # a file that belongs to the state: not a matter of the config
