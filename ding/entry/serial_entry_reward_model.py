@@ -23,6 +23,8 @@ from ding.utils.settings import EnvSetting
 from ding.utils.types import Tree
 from ding.worker.collector.steps import Mode
 
+#: Experts that play demonstrations: the path of each, and its share of random actions.
+Players = list[tuple[str, float]]
 #: Name of the file of demonstrations where configs name a folder.
 _FILE = "demonstrations.pkl"
 
@@ -170,7 +172,8 @@ def trex_collecting_data(args: Any = None) -> None:
     path = pipeline.data_path
     if path is None:
         raise ConfigError("reward_model.data_path is missing: the file to save trajectories in")
-    data = pipeline.ranked()
+    policy = create_policy(pipeline.cfg.policy, enable_field=["learn", "collect"])
+    data = pipeline.ranked(pipeline.players(), policy)
     _save(data, path)
     print(f"saved {len(data)} transitions to {os.path.abspath(path)}")
 
@@ -211,12 +214,16 @@ class RewardModelPipeline(ExpertPipeline):
 
     def found(
         self, expert_cfg: InputConfig | None, model: torch.nn.Module | None
-    ) -> Columns | Mode:
+    ) -> Columns | Mode | Players:
         path, file = self._expert_path, self.data_path
         kind = self._kind
         is_saved = bool(kind.ranks and file and os.path.exists(file))
         if not is_saved and self.plays and (path or model is not None):
-            return self.ranked() if kind.ranks else self._load_expert(path, expert_cfg, model)
+            if not kind.ranks:
+                return self._load_expert(path, expert_cfg, model)
+            players = self.players()
+            self._load_expert(players[0][0])  # before the run begins: it may raise
+            return players
         if not file:
             raise ConfigError(
                 "no demonstrations: set reward_model.expert_model_path, such as "
@@ -251,15 +258,23 @@ class RewardModelPipeline(ExpertPipeline):
 
     def prepare(self, parts: Components) -> None:
         if self.expert is not None:
-            data = self.expert
-            if not isinstance(data, Columns):
-                data = self._transitions(data, parts.policy, self.cfg.reward_model.collect_count)
-                if self.data_path:
-                    _save(data, self.data_path)
             model = parts.reward_model
             assert isinstance(model, DemonstratedRewardModel)
-            model.demonstrate(*in_trajectories(data))
+            # One that was trained once is part of states and checkpoints.
+            if not (self.cfg.policy.learn.get("resume_training") and model.has_learned):
+                model.demonstrate(*in_trajectories(self._demonstrations(parts.policy)))
         super().prepare(parts)
+
+    def _demonstrations(self, policy: Policy) -> Columns:
+        """What was read of a file, or what the expert plays now; ranked ones are not saved."""
+        if isinstance(self.expert, Columns):
+            return self.expert
+        if isinstance(self.expert, list):
+            return self.ranked(self.expert, policy)
+        data = self._transitions(self.expert, policy, self.cfg.reward_model.collect_count)
+        if self.data_path:
+            _save(data, self.data_path)
+        return data
 
     def _transitions(self, expert: Mode, policy: Policy, count: int, noise: float = 0.0) -> Columns:
         """Transitions of an expert that plays with a share of random actions."""
@@ -271,14 +286,14 @@ class RewardModelPipeline(ExpertPipeline):
 
         return self.play(expert, bare(policy.collect_mode), count, transitions, noise)
 
-    def ranked(self) -> Columns:
-        """Trajectories of several checkpoints of an expert, or with several shares of noise."""
+    def players(self) -> Players:
+        """Several checkpoints of an expert, or one with several shares of noise."""
         cfg, path = self.cfg.reward_model, self._expert_path
         if not path:
             raise ConfigError(
                 "no demonstrations: set reward_model.expert_model_path, or reward_model.data_path"
             )
-        players: list[tuple[str, float]] = [(path, float(eps)) for eps in cfg.eps_list]
+        players: Players = [(path, float(eps)) for eps in cfg.eps_list]
         if cfg.checkpoint_max is not None and os.path.isdir(path):
             updates = range(cfg.checkpoint_min, cfg.checkpoint_max + 1, cfg.checkpoint_step or 100)
             folder = os.path.join(path, "ckpt") if "ckpt" in os.listdir(path) else path
@@ -292,8 +307,11 @@ class RewardModelPipeline(ExpertPipeline):
                     "shares reward_model.eps_list of random actions in their place",
                     *(folder, len(saved), [*updates]),
                 )
-        policy = create_policy(self.cfg.policy, enable_field=["learn", "collect"])
-        count = max(1, cfg.collect_count // len(players))
+        return players
+
+    def ranked(self, players: Players, policy: Policy) -> Columns:
+        """Trajectories of the players, one after the other."""
+        count = max(1, self.cfg.reward_model.collect_count // len(players))
         return Columns.concat(
             [
                 self._transitions(self._load_expert(one), policy, count, noise)

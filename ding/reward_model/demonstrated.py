@@ -72,6 +72,11 @@ class DemonstratedRewardModel(BaseRewardModel):
     #: Name of the entry that brings them.
     entry = "serial_pipeline_reward_model_onpolicy or _offpolicy"
 
+    @property
+    def has_learned(self) -> bool:
+        """Whether it was trained on demonstrations and will not be again."""
+        return False
+
     @abstractmethod
     def demonstrate(self, transitions: Transitions, lengths: np.ndarray) -> None:
         """Take demonstrations.

@@ -56,6 +56,10 @@ class TrexRewardModel(DemonstratedRewardModel):
         self._optimize(self._network, lr=self._cfg.learning_rate)
         self._is_trained = False
 
+    @property
+    def has_learned(self) -> bool:
+        return self._is_trained
+
     def demonstrate(self, transitions: Transitions, lengths: np.ndarray) -> None:
         """Train on ranked trajectories."""
         cfg, starts = self._cfg, np.cumsum(lengths) - lengths

@@ -18,7 +18,7 @@ from ding.entry import (
     trex_collecting_data,
 )
 from ding.entry.run.watch import RunWatch
-from ding.entry.serial_entry_reward_model import GailPipeline
+from ding.entry.serial_entry_reward_model import GailPipeline, TrexPipeline
 from ding.utils import read_file, save_file
 from ding.utils.errors import ConfigError, DataError
 from tests.entry import test_serial_bco as bco, test_serial_sqil as sqil
@@ -135,6 +135,26 @@ def test_demonstrations_are_saved_and_read_again(tmp_path, capsys, monkeypatch):
         serial_pipeline_gail((main, create), max_train_iter=1)
     with pytest.raises(ConfigError, match=r"reward_model\.type is 'gail'"):
         serial_pipeline_trex((main, create), max_train_iter=1)
+
+
+@pytest.mark.parametrize("type_", ["trex", "drex"])
+def test_a_resumed_run_keeps_its_ranked_reward_model(tmp_path, monkeypatch, type_):
+    played = []
+    ranked = TrexPipeline.ranked
+    monkeypatch.setattr(TrexPipeline, "ranked", lambda *args: played.append(1) or ranked(*args))
+    models = []
+    for number, checkpoint in enumerate(["", "", "ckpt/iteration_4.pth.tar"]):
+        main, create = config(tmp_path / "run", type_)
+        main.policy.learn.resume_training = number > 0
+        if checkpoint:
+            hook = dict(load_ckpt_before_run=str(tmp_path / "run" / checkpoint))
+            main.policy.learn.learner = dict(hook=hook)
+        serial_pipeline_trex((main, create), max_train_iter=4 * (number + 1))
+        state = read_file(str(tmp_path / "run" / "ckpt" / "resume.pth.tar"))
+        models.append(state["reward_model"]["networks"]["network"])
+    assert played == [1]
+    for name, tensor in models[0].items():
+        assert all(torch.equal(tensor, other[name]) for other in models[1:])
 
 
 WRONG = [
