@@ -9,7 +9,7 @@ from ding.policy._types import Log, Loss, Output, Steps
 from ding.policy.dqn import DQNPolicy, branches
 from ding.policy.networks import CHOICES, NUMBER, Call, Shape
 from ding.rl_utils import qrdqn_nstep_td_data, qrdqn_nstep_td_error
-from ding.torch_utils import Adam
+from ding.torch_utils import Adam, RMSprop
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
@@ -141,9 +141,8 @@ class FQFPolicy(QRDQNPolicy):
         others = [p for name, p in named if "quantiles_proposal" not in name]
         self._optimizer = Adam(others, lr=learn.learning_rate_quantile)
         # The paper's, for which its tiny learning rate is meant.
-        self._fraction_optimizer = torch.optim.RMSprop(
-            proposals, lr=learn.learning_rate_fraction, alpha=0.95, eps=1e-5
-        )
+        lr = learn.learning_rate_fraction
+        self._fraction_optimizer = RMSprop(proposals, lr=lr, alpha=0.95, eps=1e-5)
 
     def _learn(self, batch: Steps) -> Log:
         log = super()._learn(batch)

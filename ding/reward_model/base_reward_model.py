@@ -14,6 +14,7 @@ from ding.data import Columns, as_columns
 from ding.data.offline.trajectories import in_trajectories
 from ding.policy.common_utils import flatten_numbers
 from ding.policy.fit import action_space_of, model_shapes
+from ding.torch_utils import Adam
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.default_helper import Configurable
 from ding.utils.errors import ConfigError, DataError, require_entries
@@ -232,7 +233,7 @@ class BaseRewardModel(Configurable):
     def _optimize(self, module: torch.nn.Module, lr: float, weight_decay: float = 0.0) -> None:
         """Make a module and its optimiser part of the state, for `_descend`."""
         parameters = module.to(self._device).parameters()
-        optimizer = torch.optim.Adam(parameters, lr=lr, weight_decay=weight_decay)
+        optimizer = Adam(parameters, lr=lr, weight_decay=weight_decay)
         self.networks.update(network=module, optimizer=optimizer)
 
     def _descend(self, loss: torch.Tensor) -> float:

@@ -1,5 +1,7 @@
 """Losses and rewards against numbers worked by hand from the papers."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -33,6 +35,25 @@ def as_linear(weight):
     layer = torch.nn.Linear(len(weight[0]), len(weight), bias=False)
     layer.weight.data = torch.tensor(weight, dtype=torch.float32)
     return layer
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_descends_as_torchs_adam(weight_decay):
+    model = make(RndRewardModel)
+    network = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+    other = copy.deepcopy(network)
+    model._optimize(network, lr=0.01, weight_decay=weight_decay)
+    expected = torch.optim.Adam(other.parameters(), lr=0.01, weight_decay=weight_decay)
+    for step in range(40):
+        if step == 20:  # as of a run that an earlier version has saved
+            model.networks["optimizer"].load_state_dict(copy.deepcopy(expected.state_dict()))
+        inputs = torch.randn(16, 3)
+        model._descend(network(inputs).square().mean())
+        expected.zero_grad()
+        other(inputs).square().mean().backward()
+        expected.step()
+    for one, two in zip(network.parameters(), other.parameters()):
+        assert torch.allclose(one, two, rtol=1e-5, atol=1e-7)
 
 
 # ---------------------------------------------------------------------- RND
