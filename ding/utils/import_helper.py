@@ -107,12 +107,10 @@ def _added_folders(path: str) -> list[str]:
     except (OSError, SyntaxError, ValueError):
         return []  # reported when it is run
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
-    values = [
-        call.args[-1]
-        for call in calls
-        if ast.unparse(call.func) in ("sys.path.append", "sys.path.insert")
-    ]
-    return [one.value for one in values if isinstance(one, ast.Constant) and one.value]
+    added = ("sys.path.append", "sys.path.insert")
+    values = [call.args[-1] for call in calls if ast.unparse(call.func) in added]
+    texts = [one.value for one in values if isinstance(one, ast.Constant)]
+    return [text for text in texts if isinstance(text, str) and text]
 
 
 def _forget_others(folders: Sequence[str]) -> None:
