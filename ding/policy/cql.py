@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from ding.data import tree_map
+from ding.model.wrapper.sample import legal
 from ding.policy._types import Action, CriticLoss, Loss, Network, Obs, Output, Steps
 from ding.policy.acting import priorities
 from ding.policy.joint import joint_mean
@@ -130,7 +131,7 @@ class DiscreteCQLPolicy(QRDQNPolicy):
 
     The loss gets the additional term ``learn.min_q_weight`` times the mean of
     ``log Σ exp Q(s, a) - Q(s, a of the data)``, where Q is the mean of the quantiles (CQL(H),
-    equation 4).
+    equation 4). Actions that an ``action_mask`` of the observation forbids are not in the sum.
     """
 
     paper = "Kumar et al. 2020"
@@ -141,10 +142,16 @@ class DiscreteCQLPolicy(QRDQNPolicy):
     )
     _log_names = {"target_q_value": "q_target"}
 
+    def _value_loss(self, batch: Steps, output: Output, target: Output) -> Loss:
+        possible = legal(output, batch["obs"])["logit"]
+        return super()._value_loss(batch, {**output, "possible": possible}, target)
+
     def _branch_loss(self, batch: Steps, action: Tensor, output: Output, target: Output) -> Loss:
         loss, priority, log = super()._branch_loss(batch, action, output, target)
-        q_value = output["logit"]
-        gap = (q_value.logsumexp(-1) - of_action(q_value, action)).mean()
+        done = of_action(output["logit"], action)
+        # What was done is in the sum whatever the mask says: the gap is at least 0.
+        possible = output["possible"].scatter(-1, action.unsqueeze(-1), done.unsqueeze(-1))
+        gap = (possible.logsumexp(-1) - done).mean()
         return Loss(loss + self._cfg.learn.min_q_weight * gap, priority, log)
 
 

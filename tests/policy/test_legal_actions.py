@@ -16,7 +16,7 @@ from tests.policy.networks import Table
 
 ACTIONS = 3
 SPACED = ["pg", "ppo_pg", "a2c", "ppo", "ppo_offpolicy", "ppg", "impala", "acer", "discrete_sac"]
-VALUED = ["dqn", "sql", "mdqn"]
+VALUED = ["dqn", "sql", "mdqn", "discrete_cql"]
 
 
 class Seeing(nn.Module):
