@@ -132,9 +132,11 @@ class ACERPolicy(UnrolledPolicy):
         check_loss(self, log["total_loss"], batch)
         share = self._share(batch) if self._joint else 1.0
         self._optimizer_critic.zero_grad()
-        (share * cfg.value_weight * critic_loss).backward()
+        if critic_loss.requires_grad:  # unless all of the critic is frozen
+            (share * cfg.value_weight * critic_loss).backward()
         self._optimizer_actor.zero_grad()
-        self._backward_actor(actor_loss, logit, obs, batch, share)
+        if logit.requires_grad:
+            self._backward_actor(actor_loss, logit, obs, batch, share)
         if self._joint:
             self.sync_gradients(self._model)
         self._optimizer_critic.step()

@@ -83,6 +83,7 @@ def test_what_is_not_finite_is_refused_and_changes_nothing(case):
 
 PARTS = [("actor", name) for name in ("sac", "discrete_sac", "td3", "cql", "iql", "bcq")]
 PARTS += [("critic", name) for name in ("sac", "ddpg", "iql")]
+PARTS += [("actor", "acer"), ("critic", "acer")]
 PARTS += [("vae", "bcq"), ("aux_critic", "ppg"), ("actor_critic", "ppg")]
 
 
