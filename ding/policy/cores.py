@@ -158,6 +158,8 @@ class Cores(NetworkOwner):
         }
 
     def _get_train_sample(self, transitions: Sequence[Row]) -> Sequence[Row]:
+        if not len(transitions):
+            return []
         samples, _ = self._get_train_samples(transitions, np.array([len(transitions)]))
         if self._cuts_samples():
             return samples

@@ -17,6 +17,7 @@ from ding.utils import POLICY_REGISTRY, deep_merge_dicts
 from ding.utils.builtin_types import BUILTIN_TYPES
 from ding.utils.errors import ConfigError, DataError, UnknownTypeError
 from tests.policy.attributes import model_of
+from tests.policy.batches import make
 
 OBS = {0: np.zeros(3, np.float32), 2: np.ones(3, np.float32)}
 
@@ -93,6 +94,12 @@ def test_override_of_the_row_api_turns_the_batched_core_off(make_dqn):
     output = policy.collect_mode.forward(OBS, eps=0.1)
     assert all(out["mine"] for out in output.values())
     assert output[0]["action"].shape == (1,)
+
+
+@pytest.mark.parametrize("name", ["dqn", "ppo", "r2d2"])
+def test_no_transitions_make_no_samples(name):
+    policy = make(POLICY_REGISTRY.get(name))
+    assert len(policy.collect_mode.get_train_sample([])) == 0
 
 
 @pytest.mark.parametrize("name", ["_process_transition", "_get_train_sample"])
