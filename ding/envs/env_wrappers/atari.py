@@ -96,6 +96,7 @@ class MaxAndSkipWrapper(gymnasium.Wrapper):
 class EpisodicLifeWrapper(gymnasium.Wrapper):
     """Ends the episode at the loss of a life; only a game that is over is truly reset.
 
+    A seed that comes in the middle of a game is that of the next game, unless this has its own.
     Lives are read from ``info['lives']`` or else from the emulator.
     """
 
@@ -105,13 +106,18 @@ class EpisodicLifeWrapper(gymnasium.Wrapper):
         super().__init__(as_gymnasium(env))
         self._lives = 0
         self._game_over = True
+        self._seed: int | None = None
 
     def reset(self, **kwargs: "Unpack[ResetArgs]") -> EnvReset:
+        if kwargs.get("seed") is not None:
+            self._seed = kwargs["seed"]
         if not self._game_over:
             # The next life begins with a no-op step from the state in which the last one ended.
             obs, _, terminated, truncated, info = self.env.step(0)
             self._game_over = terminated or truncated
         if self._game_over:
+            if self._seed is not None:
+                kwargs["seed"], self._seed = self._seed, None
             obs, info = self.env.reset(**kwargs)
             self._game_over = False
         self._lives = self._count_lives(info)

@@ -109,6 +109,16 @@ def test_episodic_life():
     assert len(inner.seeds) == 2
 
 
+def test_a_seed_in_the_middle_of_a_game_is_that_of_the_next_one():
+    inner = LifeEnv()
+    env = EpisodicLifeWrapper(inner)
+    for seed in (3, 4, None, None, 5):
+        env.reset(seed=seed)
+        while not env.step(1)[2]:
+            pass
+    assert inner.seeds == [3, 4]
+
+
 def test_fire_reset():
     inner = LifeEnv()
     assert FireResetWrapper(inner).reset()[0][0] == 1
