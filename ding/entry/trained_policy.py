@@ -46,7 +46,7 @@ class TrainedPolicy:
         policy: With weights, and the eval mode enabled.
         obs_shape: Shape of one observation, ``None`` if it is not an array.
         first_action: What is added to choices: the ``start`` of the environment's Discrete or
-            MultiDiscrete space.
+            MultiDiscrete space, a list for the latter.
 
     Attributes:
         policy: The policy itself.
@@ -75,7 +75,8 @@ class TrainedPolicy:
         action = to_ndarray(output[0]["action"])
         if isinstance(action, np.ndarray) and action.dtype.kind in "iu":
             action = action + self._first_action
-            return int(action.item()) if action.size == 1 else action
+            is_one = action.size == 1 and isinstance(self._first_action, int)
+            return int(action.item()) if is_one else action
         return action
 
     def reset(self) -> None:

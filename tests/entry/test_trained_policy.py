@@ -93,8 +93,18 @@ class CountsEachFromElsewhere(CountsFromOne):
         return np.ones(2, np.float32), float(action.sum() - 6), self.steps == 5, False, {}
 
 
-def test_several_actions_that_do_not_count_from_zero():
-    gymnasium.register("CountsEach-v0", CountsEachFromElsewhere)
+class TakesAnArrayOfOne(CountsFromOne):
+    """Takes an array of one choice."""
+
+    action_space = gymnasium.spaces.MultiDiscrete([3])
+
+    def step(self, action):
+        return CountsFromOne.step(self, action.item() + 1)
+
+
+@pytest.mark.parametrize("env", [CountsEachFromElsewhere, TakesAnArrayOfOne])
+def test_several_actions_and_those_that_do_not_count_from_zero(env):
+    gymnasium.register("CountsEach-v0", env)
     try:
         main, create = quick_config("CountsEach-v0", "dqn")
         main["exp_name"] = "run"
@@ -105,7 +115,7 @@ def test_several_actions_that_do_not_count_from_zero():
         serial_pipeline(saved, seed=0, max_train_iter=2, strict=True)
         policy = ding.load("run")
         for obs in np.random.default_rng(0).random((20, 2), np.float32):
-            assert CountsEachFromElsewhere.action_space.contains(policy.act(obs))
+            assert env.action_space.contains(policy.act(obs))
     finally:
         del gymnasium.registry["CountsEach-v0"]
 

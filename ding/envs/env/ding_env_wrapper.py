@@ -377,6 +377,8 @@ class DingEnvWrapper(Configurable, BaseEnv):
             if not isinstance(actions, spaces.MultiBinary):
                 start = np.asarray(actions.start)
                 self.first_action = start.ravel().tolist() if start.ndim else int(start)
+        elif isinstance(actions, spaces.MultiDiscrete) and actions.shape == (1,):
+            self.first_action = [0]  # an action is an array, unlike one of a Discrete space
         if self._replay_path is not None:
             env = RecordReplayWrapper(env, self._replay_path, name)
         self._raw = raw_rewards(env)
