@@ -267,12 +267,11 @@ class RewardModelPipeline(ExpertPipeline):
 
     def _demonstrations(self, policy: Policy) -> Columns:
         """What was read of a file, or what the expert plays now; ranked ones are not saved."""
-        expert: Columns | Mode | Players = self.expert
-        if isinstance(expert, Columns):
-            return expert
-        if isinstance(expert, list):
-            return self.ranked(expert, policy)
-        data = self._transitions(expert, policy, self.cfg.reward_model.collect_count)
+        if isinstance(self.expert, Columns):
+            return self.expert
+        if self._kind.ranks:
+            return self.ranked(self.expert, policy)
+        data = self._transitions(self.expert, policy, self.cfg.reward_model.collect_count)
         if self.data_path:
             _save(data, self.data_path)
         return data
