@@ -6,7 +6,7 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -38,6 +38,8 @@ from ding.entry.serial_entry_reward_model import (
     TrexPipeline,
 )
 from ding.entry.trained_policy import PREFIX, find_trained, zoo_facts, zoo_names
+from ding.envs.env_wrappers.build import config_wrappers
+from ding.utils import ENV_REGISTRY
 from ding.utils.console import Console, table
 from ding.utils.errors import ConfigError
 from ding.utils.settings import at
@@ -115,6 +117,8 @@ def run(options: Settings) -> int:
             parallel_pipeline(own, seed, strict=strict, **logs)
         else:
             pipeline = _PIPELINES[mode](own[:2], seed, strict=strict)
+            if config is None and (wrappers := _wrappers_of(pipeline.cfg.env)):
+                pipeline.notes.adapt(f"wrappers around the environments: {', '.join(wrappers)}")
             pipeline.train(options["train_iter"], options["env_step"])
 
     if len(seeds) == 1:
@@ -202,6 +206,18 @@ def _suiting_mode(main: Settings, create: Settings) -> str:
     if mode == SerialPipeline.mode and at(main, "policy.expert_random_collect_size"):
         return SQILPipeline.mode
     return mode
+
+
+def _wrappers_of(env: Settings) -> list[str]:
+    """What is put around the environments that collect, the innermost first."""
+    inner = getattr(ENV_REGISTRY.get(env["type"]), "inner_wrappers", None)
+    wrappers = [] if inner is None else [*inner(env, "collector")]
+    shown = []
+    for one in wrappers + config_wrappers(env, "collector"):
+        facts: Settings = one if isinstance(one, Mapping) else {"type": one}
+        given = ", ".join(f"{name}={value}" for name, value in (facts.get("kwargs") or {}).items())
+        shown.append(f"{facts['type']}({given})" if given else str(facts["type"]))
+    return shown
 
 
 def _set_start(configs: _Configs, config: str | None, load_path: str | None, resume: bool) -> None:

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import time
 
+import gymnasium
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -298,6 +300,29 @@ def test_config_may_import_its_neighbours(config):
         *("--set", "create_config.env={'type': 'mine_of_cli_test', 'import_names': ['my_env']}"),
     )
     assert status == 0, err
+
+
+class SmallPicture(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0, 255, (96, 96, 3), np.uint8)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return np.zeros((96, 96, 3), np.uint8), {}
+
+    def step(self, action):
+        self.steps += 1
+        return np.zeros((96, 96, 3), np.uint8), 1.0, self.steps == 5, False, {}
+
+
+def test_what_is_put_around_pictures_is_said(monkeypatch):
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
+    gymnasium.register("SmallPicture-v0", SmallPicture)
+    small = ["--set", "policy.collect.n_sample=8", "--set", "policy.learn.batch_size=8"]
+    status, out, err = run("train", "SmallPicture-v0", "dqn", "--train-iter", 1, *small)
+    assert status == 0, err
+    (line,) = [line for line in (out + err).splitlines() if "wrappers around" in line]
+    assert "warp_frame, scaled_float_frame, frame_stack(n_frames=4)" in line
 
 
 @pytest.mark.parametrize(
