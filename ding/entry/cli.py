@@ -314,11 +314,11 @@ def plot(runs: tuple[str, ...], output: str, x: "Axis", groups: int) -> None:
     from ding.plot import returns
 
     found = returns([run for run in runs if os.path.isdir(run)], x)
+    click.echo(found.table())
     try:
-        click.echo(found.table())
         found.save(output, groups)
     except OSError as error:
-        raise ConfigError(str(error)) from error
+        raise ConfigError(f"cannot draw into {output!r}: {error.strerror or error}") from error
     click.echo(f"\n{os.path.abspath(output)}")
 
 

@@ -11,14 +11,12 @@ import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
-import click
-
 from ding import plot
 from ding.board.run_list import Run
 from ding.config.compile import check_new_folder, new_folder
 from ding.entry.run.signals import StopNow, StopSignal
 from ding.utils import durations
-from ding.utils.console import printable, table
+from ding.utils.console import printable, say, table
 from ding.utils.errors import ConfigError, DingError
 from ding.utils.run_files import LAST
 
@@ -54,7 +52,7 @@ def train_in_turn(
         for seed in seeds:
             folder = f"{base}_seed{seed}"
             folders[seed] = folder if resume else new_folder(folder)
-            click.echo(f"seed {seed}: {folders[seed]}")
+            say(f"seed {seed}: {folders[seed]}")
             try:
                 train(seed, folders[seed])
             except ConfigError:
@@ -63,7 +61,7 @@ def train_in_turn(
                 failed += 1
                 if not isinstance(error, DingError):
                     traceback.print_exc()
-                click.echo(f"seed {seed} failed: {error}", err=True)
+                say(f"seed {seed} failed: {error}", to_stderr=True)
     return 1 if failed else 0
 
 
@@ -96,18 +94,16 @@ def train_side_by_side(base: str, seeds: Sequence[int], jobs: int, args: Sequenc
             seed = left.pop(0)
         status, output = commands.run([*rest, "--seed", str(seed), "--exp-name", folders[seed]])
         record = Run(folders[seed], str(seed)).record
-        click.echo(
-            f"seed {seed}: {printable(f'{_state(record.status)}: {record.reason}'.rstrip(': '))}"
-        )
+        say(f"seed {seed}: {printable(f'{_state(record.status)}: {record.reason}'.rstrip(': '))}")
         if status and record.status in ("unknown", "failed"):
-            click.echo(output[-_TAIL:], err=True)
+            say(output[-_TAIL:], to_stderr=True)
         statuses.append(status)
         return True
 
     with contextlib.ExitStack() as stack:
         stack.callback(_report, base, folders)
         for seed in seeds:
-            click.echo(f"seed {seed}: {folders[seed]}")
+            say(f"seed {seed}: {folders[seed]}")
         with commands:
             commands.work(train_next)
     return next(filter(None, statuses), 0)
@@ -263,7 +259,7 @@ def _report(base: str, folders: dict[int, str]) -> None:
     with contextlib.suppress(ConfigError, OSError):
         plot.returns([folder for folder in folders.values() if os.path.isdir(folder)]).save(path)
         lines.append(f"returns over seeds: {path}")
-    click.echo("\n".join(lines))
+    say("\n".join(lines))
 
 
 def _state(status: str) -> str:

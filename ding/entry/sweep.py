@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
-import click
 import numpy as np
 import optuna
 import yaml
@@ -36,7 +35,7 @@ from ding.config.read import parse_yaml
 from ding.entry.cli_runs import check_settings
 from ding.entry.seed_runs import Commands
 from ding.plot import return_points
-from ding.utils.console import table
+from ding.utils.console import say, table
 from ding.utils.errors import ConfigError, DingError, RunError
 from ding.utils.seed_statistics import final_return, interquartile_mean
 from ding.utils.types import Json, Settings
@@ -235,21 +234,21 @@ def _train(
         is_enough = watch.is_hopeless if watch else None
         status, output = commands.run([*plan.args, *own, *settings_of(values)], is_enough)
         if watch and watch.hopeless:
-            click.echo(f"trial {trial.number}: ended early  {shown}")
+            say(f"trial {trial.number}: ended early  {shown}")
             return None
         if commands.is_ending:
             raise RunError(f"trial {trial.number} was interrupted")
         returns = return_points(run)[:, 1]
         if status or not len(returns):
             outputs.append(output)
-            click.echo(f"trial {trial.number}: failed  {shown}")
+            say(f"trial {trial.number}: failed  {shown}")
             raise RunError(f"trial {trial.number} ended with status {status}")
         if watch:
             watch.is_hopeless()  # what is new is reported, for the trials after it
         found.append(final_return(returns, Run(run, "").status == "converged"))
     value = float(interquartile_mean(np.array(found)))
     trial.set_user_attr("worst", min(found))
-    click.echo(f"trial {trial.number}: {value:.4g}  {shown}")
+    say(f"trial {trial.number}: {value:.4g}  {shown}")
     return value
 
 

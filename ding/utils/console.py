@@ -150,9 +150,9 @@ def print_line(text: str, important: bool = False) -> None:
     """
     console = active_console()
     if console is None:
-        _print(text)
+        say(text)
     elif important and console.mode == "quiet":
-        print(text, file=sys.stderr, flush=True)
+        say(text, to_stderr=True)
     elif important:
         console.log(text)
 

@@ -1,6 +1,7 @@
 """Several seeds: in turn or side by side, and the summary at the end."""
 
 import contextlib
+import io
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from ding.entry.cli import main
 from ding.entry.run.signals import StopNow
 from ding.entry.seed_runs import Commands, train_in_turn
 from ding.utils import durations
+from ding.utils.console import print_line
 from ding.utils.run_files import read_record
 from ding.utils.run_log import record_or_empty
 from tests.board.run_folders import make_run
@@ -255,3 +257,17 @@ def test_all_end_with_a_signal(config):
     assert process.returncode == 143, output
     assert [read_record(f"run_seed{seed}").status for seed in (0, 1)] == ["interrupted"] * 2
     assert output.count("interrupted") >= 2
+
+
+class ClosedPipe(io.StringIO):
+    def write(self, text):
+        raise BrokenPipeError
+
+
+def test_a_reader_that_goes_away_ends_no_run(monkeypatch):
+    trained = []
+    os.mkdir("run_seed0")
+    monkeypatch.setattr(sys, "stdout", ClosedPipe())
+    assert train_in_turn("run", [0, 1], False, lambda *args: trained.append(args)) == 0
+    print_line("run exists", important=True)
+    assert [seed for seed, _ in trained] == [0, 1]
