@@ -1,4 +1,4 @@
-"""What parallel collectors have in common: a loop in a thread, and a link to the learner."""
+"""The base class of parallel collectors: a loop in a thread, and a link to the learner."""
 
 import logging
 import threading
@@ -21,7 +21,7 @@ _logger = logging.getLogger(__name__)
 
 
 class TaskClosed(Exception):
-    """The task was closed while the collector waited; it has to stop."""
+    """The task was closed while the collector waited; the collector must stop."""
 
 
 class TickMonitor(LoggedModel[BaseTime]):
@@ -44,16 +44,16 @@ class TickMonitor(LoggedModel[BaseTime]):
 class BaseParallelCollector(CollectorLink, Configurable, ABC):
     """Collects for a learner in another process.
 
-    A worker builds one per task, attaches itself (`attach`) and calls `start` in a thread, which
-    returns when the task is done or `close` was called. A subclass defines `_step`, and `_begin`
-    and `_finish` around all steps; or `start` itself. Without a worker it is its own
-    `CollectorLink`, whose functions have to be set.
+    A worker builds one per task, attaches itself (`attach`) and calls `start` in a thread; `start`
+    returns when the task is done or `close` was called. A subclass defines `_step`, and optionally
+    `_begin` and `_finish`; or it overrides `start`. A collector without a worker is its own
+    `CollectorLink`; the link functions must then be set on it.
 
     Args:
         cfg: The ``collector_cfg`` of a task, merged over `default_config`.
     """
 
-    #: Shown as what the task waits for.
+    #: What the task waits for, as shown in the status.
     waits_for: str | None = None
 
     def __init__(self, cfg: EasyDict) -> None:
@@ -68,9 +68,9 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
         self._start_time = time.monotonic()
 
     def attach(self, link: CollectorLink) -> None:
-        """Set the worker that policies come from and samples go to."""
+        """Set the worker that provides policies and takes samples."""
         self._link = link
-        # Users' collectors call these functions as their own, as DI-engine documents it.
+        # Custom collectors call these functions on themselves, as DI-engine documents.
         for name in LINK_FUNCTIONS:
             setattr(self, name, getattr(link, name))
 
@@ -111,7 +111,7 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
                 self.parts.close()  # no worker keeps them
 
     def close(self) -> None:
-        """Ask it to stop after the step under way. Closing twice does nothing."""
+        """Ask the collector to stop after the current step. Closing twice does nothing."""
         self._ended.set()
 
     @property
@@ -123,31 +123,31 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
         """Called before the first step."""
 
     def _step(self) -> bool:
-        """Do a piece of the work; returns whether there is more."""
+        """Do one piece of work; returns whether there is more."""
         raise NotImplementedError(f"{type(self).__name__} defines neither _step() nor start()")
 
     def _finish(self) -> None:
-        """Called when the work is done, not when it was closed before."""
+        """Called when the work is done; not called if the collector was closed before."""
 
     @abstractmethod
     def get_finish_info(self) -> State:
         """The task's report to the coordinator."""
 
     def progress(self) -> State:
-        """How far the task is; called by another thread."""
+        """The progress of the task; called by another thread."""
         return {"cur_episode": 0, "cur_sample": 0, "cur_step": 0}
 
     def episode_info(self) -> list[list[float]]:
-        """Environment, return and length of each episode, for the run's table of episodes."""
+        """Environment, return and length of each episode, for the table of the run's episodes."""
         return []
 
     def overdue(self, thread_id: int | None) -> EnvTimeoutError | None:
-        """The error of environments that hang in the thread ``thread_id``, which runs `start`."""
+        """The error if environments hang in the thread ``thread_id``, which runs `start`."""
         return self._watch.overdue(thread_id)
 
     @property
     def policy(self) -> Mode | list[Mode]:
-        """The collect or eval mode that acts; one for each player in a battle."""
+        """The collect or eval mode that acts; a list with one mode per player in a battle."""
         return self._policy
 
     @policy.setter
@@ -156,7 +156,7 @@ class BaseParallelCollector(CollectorLink, Configurable, ABC):
 
     @property
     def env_manager(self) -> BaseEnvManager:
-        """The manager of the environments that it steps."""
+        """The manager of the collector's environments."""
         manager: BaseEnvManager = self._env_manager
         return manager
 

@@ -22,7 +22,7 @@ class ISerialCollector(ISerialPart):
 
     @abstractmethod
     def collect(self, per_collect_target: Any) -> Any:
-        """Collect a number of samples or episodes, as the kind of collector counts."""
+        """Collect a number of samples or episodes, depending on the collector."""
 
     @property
     def envstep(self) -> int:
@@ -34,7 +34,7 @@ def create_serial_collector(cfg: Mapping[str, Any], **kwargs: object) -> ISerial
     """Build the registered collector ``cfg.type``; ``cfg.import_names`` are imported first.
 
     Args:
-        cfg: The collector's ``type``, and those of its keys that are not the defaults.
+        cfg: The collector's ``type``, and its keys that differ from the defaults.
         kwargs: ``env``, ``policy``, ``tb_logger``, ``exp_name``, ``instance_name``.
 
     Example:
@@ -64,7 +64,7 @@ class CachePool:
         self._pool: list[Tree] = [None] * env_num
 
     def update(self, data: dict[int, Tree] | list[Tree]) -> None:
-        """Take the values of some environments by id, or of all as a list."""
+        """Store the values of some environments by id, or of all as a list."""
         if self._deepcopy:
             data = copy.deepcopy(data)
         items = data.items() if isinstance(data, dict) else enumerate(data)
@@ -75,14 +75,14 @@ class CachePool:
         return self._pool[idx]
 
     def reset(self, idx: int) -> None:
-        """Forget the value of one environment."""
+        """Remove the value of one environment."""
         self._pool[idx] = None
 
 
 class TrajBuffer(list[Tree]):
     """The running trajectory of one environment: its newest ``maxlen`` transitions.
 
-    ``maxlen=None`` or infinite is no limit; ``deepcopy`` copies transitions when they are added.
+    ``None`` or infinity means no limit; ``deepcopy`` copies transitions when they are added.
     """
 
     def __init__(
@@ -101,12 +101,12 @@ class TrajBuffer(list[Tree]):
 def to_tensor_transitions(
     data: Sequence[dict[str, Tree]], shallow_copy_next_obs: bool = True
 ) -> Sequence[dict[str, Tree]]:
-    """Arrays in transitions as tensors; Python scalars stay what they are.
+    """Convert arrays in transitions to tensors; Python scalars stay unchanged.
 
     Args:
-        data: Consecutive transitions of one environment. Columnar data is returned as it is: its
-            rows hold tensors already.
-        shallow_copy_next_obs: Let ``next_obs`` of a transition be the ``obs`` object of the next.
+        data: Consecutive transitions of one environment. Columnar data is returned unchanged: its
+            rows already contain tensors.
+        shallow_copy_next_obs: Make ``next_obs`` of a transition the ``obs`` object of the next.
     """
     if getattr(data, "is_columnar", False):
         return data

@@ -1,4 +1,4 @@
-"""What serial evaluators have in common, and the results of their episodes."""
+"""The base class of serial evaluators, and the results of their episodes."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ from ding.worker.collector.steps import Envs, Info, Mode, Result, SaveFn
 
 
 class ISerialEvaluator(ISerialPart):
-    """Evaluates a policy, and says when it is good enough.
+    """Evaluates a policy and decides whether it has reached ``stop_value``.
 
     Attributes:
         best: Best mean result; ``None`` before the first evaluation.
         last: Newest mean result.
-        last_eval_iter: Iteration at which `should_eval` was last true; -1 for never.
+        last_eval_iter: Iteration at which `should_eval` last returned true; -1 if it never did.
     """
 
     best: Result = None
@@ -39,10 +39,10 @@ class ISerialEvaluator(ISerialPart):
 
     @abstractmethod
     def should_eval(self, train_iter: int) -> bool:
-        """Whether an evaluation is due; true at most once for each iteration."""
+        """Whether an evaluation is due; true at most once per iteration."""
 
     def put_off(self) -> None:
-        """Note that the evaluation that `should_eval` last called for was not made."""
+        """Record that the evaluation for which `should_eval` last returned true was not made."""
 
     @abstractmethod
     def eval(
@@ -52,19 +52,19 @@ class ISerialEvaluator(ISerialPart):
         envstep: int = -1,
         n_episode: int | None = None,
     ) -> Result:
-        """Evaluate; returns whether training may stop, and results."""
+        """Evaluate; returns whether training may stop, and the results."""
 
 
 class SerialEvaluator(SerialPart, ISerialEvaluator):
-    """When to evaluate, the best result so far, and the log.
+    """Decides when to evaluate, and keeps the best result and the log.
 
     Args:
-        cfg: Evaluator config: ``eval_freq`` (in train iterations; -1 for the first one alone),
-            ``stop_value``, ``n_episode``.
-        env: An env manager, or as the subclass says.
-        policy: Eval mode, or a list of them for battles.
+        cfg: Evaluator config: ``eval_freq`` (in train iterations; -1: evaluate only at iteration
+            0), ``stop_value``, ``n_episode``.
+        env: An env manager, unless the subclass documents another type.
+        policy: Eval mode; a list of eval modes for battles.
 
-    See `SerialPart` for the others.
+    See `SerialPart` for the other arguments.
     """
 
     def __init__(
@@ -87,15 +87,14 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
         self.last_eval_iter = self._eval_iter_before = -1
 
     def should_eval(self, train_iter: int) -> bool:
-        """True at iteration 0 and each ``eval_freq`` iterations, or at 0 alone if that is -1; never
-        twice at the same one."""
+        """True at iteration 0 and every ``eval_freq`` iterations (at 0 only if it is -1), never
+        twice at the same iteration."""
         if train_iter == self.last_eval_iter:
             return False
         freq = self._cfg.eval_freq
         if train_iter != 0 and (freq < 0 or train_iter - max(self.last_eval_iter, 0) < freq):
             return False
-        # Kept for `put_off`: a run that is resumed makes an evaluation that was interrupted or
-        # failed.
+        # Kept for `put_off`: a resumed run repeats an evaluation that was interrupted or failed.
         self._eval_iter_before, self.last_eval_iter = self.last_eval_iter, train_iter
         return True
 
@@ -110,9 +109,9 @@ class SerialEvaluator(SerialPart, ISerialEvaluator):
                 save_ckpt_fn("ckpt_best.pth.tar")
 
     def _share(self, stop: bool, result: Result) -> tuple[bool, Result]:
-        """Give rank 0's verdict to all ranks."""
-        # All ranks must end at the same update: one that went on would wait for the others'
-        # gradients.
+        """Broadcast rank 0's result to all ranks."""
+        # All ranks must stop at the same update: a rank that continued would wait for gradients of
+        # the others.
         shared = [(stop, result)]
         if get_world_size() > 1:
             broadcast_object_list(shared, src=0)
@@ -138,7 +137,7 @@ def create_serial_evaluator(cfg: Mapping[str, Any], **kwargs: object) -> ISerial
     """Build the registered evaluator ``cfg.type``; ``cfg.import_names`` are imported first.
 
     Args:
-        cfg: The evaluator's ``type``, and those of its keys that are not the defaults.
+        cfg: The evaluator's ``type``, and its keys that differ from the defaults.
         kwargs: ``env``, ``policy``, ``tb_logger``, ``exp_name``, ``instance_name``.
 
     Example:
@@ -155,8 +154,8 @@ def create_serial_evaluator(cfg: Mapping[str, Any], **kwargs: object) -> ISerial
 def fair_shares(env_num: int, n_episode: int) -> np.ndarray:
     """How many of ``n_episode`` episodes each environment runs, int64 ``[env_num]``.
 
-    Taking the first ``n_episode`` to end would favour short episodes, so the number is fixed in
-    advance: ``n_episode / env_num``, the first ones one more.
+    Using the first ``n_episode`` episodes that end would favour short ones, so each environment's
+    number is fixed in advance: ``n_episode / env_num``, and one more for the first environments.
 
     Raises:
         ConfigError: Fewer episodes than environments.
@@ -193,12 +192,12 @@ class VectorEvalMonitor:
         return bool(len(self._returns[env_id]) >= self._share[env_id])
 
     def update_info(self, env_id: int, info: Info) -> None:
-        """Take the info of an episode's end; beyond the share it is ignored."""
+        """Record the info at an episode's end; ignored beyond the environment's share."""
         if len(self._infos[env_id]) < self._share[env_id]:
             self._infos[env_id].append(info)
 
     def update_reward(self, env_id: int, reward: Tree) -> None:
-        """Take the return of an episode; beyond the share it is ignored."""
+        """Record the return of an episode; ignored beyond the environment's share."""
         if self.env_is_finished(env_id):
             return
         episode_return = float(np.asarray(reward).item())
@@ -208,16 +207,16 @@ class VectorEvalMonitor:
             self._frames[env_id] = []
 
     def update_video(self, imgs: dict[int, np.ndarray]) -> None:
-        """Take a frame, uint8 ``[H, W, C]``, of each environment's running episode."""
+        """Record a frame, uint8 ``[H, W, C]``, of each environment's running episode."""
         for env_id, img in imgs.items():
             if not self.env_is_finished(env_id):
                 self._frames[env_id].append(img)
 
     def get_video(self) -> np.ndarray:
-        """Worst, median and best episode, uint8 ``[3, T, C, H, W]``; short ones end in a still.
+        """Worst, median and best episode, uint8 ``[3, T, C, H, W]``, padded with the last frames.
 
         Raises:
-            ValueError: No frames were taken.
+            ValueError: No frames were recorded.
         """
         if not self._videos:
             raise ValueError("no frames were taken: call update_video() at each step")
@@ -241,7 +240,7 @@ class VectorEvalMonitor:
         return sum(map(len, self._returns))
 
     def get_episode_info(self) -> dict[str, list[Tree]]:
-        """The values of each key that all finished episodes' infos have."""
+        """The values of each key that occurs in the infos of all finished episodes."""
         infos = [info for infos in self._infos for info in infos]
         if not infos:
             return {}
@@ -249,7 +248,7 @@ class VectorEvalMonitor:
         return {key: [info[key] for info in infos] for key in shared}
 
     def get_means(self) -> dict[str, float]:
-        """Means over all finished episodes of the numbers in their infos, as ``<key>_mean``."""
+        """Means of the numeric info values over all finished episodes, as ``<key>_mean``."""
         return {
             f"{key}_mean": float(np.mean([np.asarray(value).item() for value in values]))
             for key, values in self.get_episode_info().items()

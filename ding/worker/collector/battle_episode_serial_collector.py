@@ -1,4 +1,4 @@
-"""Where `BattleEpisodeSerialCollector` is imported from."""
+"""Import location of `BattleEpisodeSerialCollector`."""
 
 from ding.worker.collector.serial_collector import (
     BattleEpisodeSerialCollector as BattleEpisodeSerialCollector,

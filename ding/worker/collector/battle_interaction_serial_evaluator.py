@@ -1,4 +1,4 @@
-"""Where `BattleInteractionSerialEvaluator` is imported from."""
+"""Import location of `BattleInteractionSerialEvaluator`."""
 
 from ding.worker.collector.interaction_serial_evaluator import (
     BattleInteractionSerialEvaluator as BattleInteractionSerialEvaluator,

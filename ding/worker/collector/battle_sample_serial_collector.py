@@ -1,4 +1,4 @@
-"""Where `BattleSampleSerialCollector` is imported from."""
+"""Import location of `BattleSampleSerialCollector`."""
 
 from ding.worker.collector.serial_collector import (
     BattleSampleSerialCollector as BattleSampleSerialCollector,

@@ -1,4 +1,4 @@
-"""The link of a parallel collector to its worker: policies come, samples go."""
+"""The link of a parallel collector to its worker: it provides policies and takes samples."""
 
 import itertools
 import logging
@@ -15,31 +15,31 @@ from ding.worker.collector.steps import Mode, Samples
 
 _logger = logging.getLogger(__name__)
 
-#: A chunk has at least as many samples, unless it gets too old.
+#: Minimum number of samples in a chunk, unless the oldest sample has waited too long.
 MIN_SAMPLES = 16
-#: How many times larger and older chunks get while the coordinator does not ask.
+#: Maximum factor by which size and age of a chunk grow while the coordinator is behind.
 MAX_SCALE = 64
 
-#: Functions of a `CollectorLink` that the transport of the data defines.
+#: Functions of a `CollectorLink` that the transport defines.
 LINK_FUNCTIONS = ("get_policy_update_info", "send_stepdata", "send_metadata")
 
 
 class CollectorLink:
-    """Connects a collector to learner and coordinator.
+    """Connects a collector to the learner and the coordinator.
 
     The transport defines `LINK_FUNCTIONS`, as attributes or methods.
 
     Args:
-        uid: Unlike that of any other link of the run.
-        name: The worker's name; its environments' seeds depend on it.
+        uid: An id that no other link of the run has.
+        name: The worker's name; the seeds of its environments depend on it.
     """
 
-    #: The published state of a policy, by its name, with ``iter`` of its training; ``None`` if
-    #: there is none yet.
+    #: Returns the published state of the named policy, with its training iteration as ``iter``;
+    #: ``None`` if none was published yet.
     get_policy_update_info: Callable[[str], State | None]
-    #: Brings samples to where learners find them: ``send_stepdata(path, samples)``.
+    #: Stores samples where learners find them: ``send_stepdata(path, samples)``.
     send_stepdata: Callable[..., None]
-    #: Reports samples that were sent to the coordinator: ``data_id`` is their name.
+    #: Reports stored samples to the coordinator; ``data_id`` is their name.
     send_metadata: Callable[[State], None]
 
     def __init__(self, uid: str, name: str) -> None:
@@ -48,7 +48,7 @@ class CollectorLink:
         self.parts = PartsCache(name)
 
     def policy_changed(self, path: str) -> bool:
-        """Whether a policy may have been published since it was last asked for; cheap."""
+        """Whether the policy may have been published again since the last call; cheap."""
         return True
 
     def new_data_id(self) -> str:
@@ -59,11 +59,11 @@ class CollectorLink:
         return f"{self._collector_uid}_{next(self._numbers)}"
 
     def backlog(self) -> int:
-        """Messages that the coordinator has not asked for yet."""
+        """Number of messages that the coordinator has not fetched yet."""
         return 0
 
     def chunk_rows(self, samples: Samples) -> int:
-        """How many of the samples to send at once; at least one."""
+        """Number of samples to send at once; at least one."""
         return len(samples)
 
 
@@ -73,9 +73,9 @@ class PolicySource:
     Args:
         link: The worker.
         path: Name of the policy's published state.
-        lent: The policy, and which version it holds.
-        mode: The policy's mode to load it into.
-        period: Seconds between two looks for a new version.
+        lent: The policy and the training iteration of its weights.
+        mode: The policy's mode into which versions are loaded.
+        period: Seconds between two checks for a new version.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class PolicySource:
         """Load the first version, waiting for it until ``ended`` is set.
 
         Args:
-            may_be_missing: Begin with the initial policy if nothing was published yet.
+            may_be_missing: Begin with the initial policy if no version was published yet.
 
         Raises:
             CheckpointError: No version can be read in time, and none was loaded before.
@@ -122,11 +122,11 @@ class PolicySource:
         self._looked = time.monotonic()
 
     def look_soon(self) -> None:
-        """Look sooner: the collector had to wait, and there may be a new version."""
+        """Check earlier: the collector had to wait, so a new version is likely."""
         self._is_hasty = True
 
     def refresh(self) -> None:
-        """Load a new version if it is time to look; sooner while there was none."""
+        """Load a new version if a check is due; checks are more frequent until the first one."""
         is_soon = self._is_hasty or self.is_missing
         now, span = time.monotonic(), self._period
         if now - self._looked >= (min(span, durations.POLICY_LOOK) if is_soon else span):
@@ -151,7 +151,7 @@ class PolicySource:
         except Exception as error:  # a damaged file may raise anything; the old policy is kept
             text = f"policy {self._path!r} not updated: {type(error).__name__}: {error}"
             is_early = isinstance(error, FileNotFoundError) and self.is_missing
-            # Once for each cause: it is tried again every few seconds.
+            # Warn once per cause: loading is retried every few seconds.
             if not is_early and text != self._noted:
                 _logger.warning("%s", text)
                 self._warning = self._noted = text
@@ -184,10 +184,10 @@ class SampleSender:
         return now - self._since >= durations.CHUNK_AGE * scale
 
     def send(self, samples: Samples, facts: Callable[[int], State]) -> int:
-        """Send samples, in chunks of the size that the worker wants; returns their number.
+        """Send samples in chunks of the size that the worker requests; returns their number.
 
-        ``facts`` gives further fields of the message for a number of samples; ``collect_iter`` in
-        it is for samples that have none.
+        ``facts(n)`` returns further fields of the message for ``n`` samples; its ``collect_iter``
+        is used only if the samples have none.
         """
         self._sent, self._since = time.monotonic(), None
         start = 0

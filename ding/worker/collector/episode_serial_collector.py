@@ -1,3 +1,3 @@
-"""Where `EpisodeSerialCollector` is imported from."""
+"""Import location of `EpisodeSerialCollector`."""
 
 from ding.worker.collector.serial_collector import EpisodeSerialCollector as EpisodeSerialCollector

@@ -1,4 +1,4 @@
-"""The serial evaluators by returns in environments, of one policy or of several in a battle."""
+"""Serial evaluators by returns in environments: of one policy, or of several in a battle."""
 
 import time
 from typing import Any
@@ -14,7 +14,7 @@ from ding.worker.collector.steps import Info, Kwargs, Player, Result, SaveFn, Ta
 
 
 class EpisodeEvaluator(SerialEvaluator):
-    """Runs a fair share of whole episodes in each environment and rates the mean return."""
+    """Runs the same number of whole episodes in each environment and averages their returns."""
 
     def _evaluate(
         self,
@@ -25,7 +25,7 @@ class EpisodeEvaluator(SerialEvaluator):
         policy_kwargs: Kwargs | None = None,
         render: bool = False,
     ) -> tuple[bool, VectorEvalMonitor, Tally]:
-        """Run the episodes; the first player's returns count."""
+        """Run the episodes; the result is the first player's returns."""
         self._require_parts()
         n_episode = n_episode if n_episode is not None else self._default_n_episode
         if n_episode is None:
@@ -33,7 +33,7 @@ class EpisodeEvaluator(SerialEvaluator):
         monitor, tally = VectorEvalMonitor(self._env.env_num, n_episode), Tally()
         began = time.monotonic()
         if hasattr(self._env, "number_starts"):
-            # The k-th episodes of all evaluations start equal: results differ by the policy alone.
+            # The k-th episode starts identically in all evaluations: only the policy differs.
             self._env.number_starts()
         freeze_statistics(self._env, self._policies)
         self._env.reset()
@@ -52,15 +52,14 @@ class EpisodeEvaluator(SerialEvaluator):
                     self._env.enable_save_figure(episode.env_id, self._cfg.figure_path)
                 monitor.update_info(episode.env_id, episode.infos[0])
                 monitor.update_reward(episode.env_id, episode.returns[0])
-                # An environment with its share stops: further episodes would favour those that are
-                # short.
+                # An environment stops after its share: further episodes would favour short ones.
                 active[episode.env_id] = not monitor.env_is_finished(episode.env_id)
             self._report(episodes, envstep, train_iter)
         tally.seconds = time.monotonic() - began
         return self._judge(tally, save_ckpt_fn, train_iter, envstep), monitor, tally
 
     def _judge(self, tally: Tally, save_ckpt_fn: SaveFn, train_iter: int, envstep: int) -> bool:
-        """Log the result and keep it if it is the best; returns whether it is good enough."""
+        """Log the result, save it if it is the best; returns whether it reaches ``stop_value``."""
         seconds = max(tally.seconds, 1e-9)
         row = {
             "train_iter": train_iter,
@@ -70,7 +69,7 @@ class EpisodeEvaluator(SerialEvaluator):
         }
         self._log_row("evaluation", row, train_iter, envstep)
         mean = row["reward_mean"]
-        # NaN is no result that another one could be better than.
+        # A NaN must never become the best result: no later result would exceed it.
         is_best = mean == mean and (self.best is None or mean > self.best)
         self._keep_best(mean, is_best, save_ckpt_fn)
         stop = bool(mean >= self._stop_value and train_iter > 0)
@@ -83,13 +82,13 @@ class EpisodeEvaluator(SerialEvaluator):
 
 @SERIAL_EVALUATOR_REGISTRY.register("interaction")
 class InteractionSerialEvaluator(EpisodeEvaluator):
-    """Evaluator: rates a policy by its mean return over ``n_episode`` episodes.
+    """Evaluates a policy by its mean return over ``n_episode`` episodes.
 
     Args:
         cfg: ``policy.eval.evaluator``: ``n_episode``, ``eval_freq``, ``stop_value``.
-        env: Env manager; launched when it is first needed.
+        env: Env manager; launched at the first use.
         policy: ``policy.eval_mode``.
-        tb_logger: Writer of scalars that the caller owns; by default the evaluator makes one.
+        tb_logger: Writer of scalars that the caller owns; by default the evaluator creates one.
         exp_name: Folder of the run.
         instance_name: Prefix of the log and its scalars.
 
@@ -134,13 +133,13 @@ class InteractionSerialEvaluator(EpisodeEvaluator):
             train_iter: Training iteration of the policy.
             envstep: Environment steps collected so far.
             n_episode: Number of episodes; ``cfg.n_episode`` by default.
-            force_render: Log a video whatever ``render`` says.
+            force_render: Log a video even if ``render`` does not ask for one.
             policy_kwargs: Keyword arguments of the policy's ``forward``.
 
         Returns:
-            Whether the mean return reaches ``stop_value`` (never at iteration 0), and by name the
-            values of all episodes' infos, ``eval_episode_return`` among them, and the means of
-            those that are numbers, ``eval_episode_return_mean`` among them.
+            Whether the mean return reaches ``stop_value`` (never at iteration 0); and a dict of the
+            values of all episodes' infos, including ``eval_episode_return``, and the means of
+            numeric ones, including ``eval_episode_return_mean``.
         """
         stop, info = False, {}
         if get_rank() == 0:
@@ -161,14 +160,14 @@ class InteractionSerialEvaluator(EpisodeEvaluator):
             }
             if render:
                 tag = f"{self._instance_name}/worst_median_best"
-                writer: Any = self._tb_logger  # with the methods of TensorBoard's
+                writer: Any = self._tb_logger  # has the methods of TensorBoard's writer
                 writer.add_video(tag, monitor.get_video(), now)
         return self._share(stop, info)
 
 
 @SERIAL_EVALUATOR_REGISTRY.register("battle_interaction")
 class BattleInteractionSerialEvaluator(EpisodeEvaluator):
-    """Runs several policies against each other; policy 0 is the one rated."""
+    """Runs several policies against each other and evaluates policy 0."""
 
     battle = True
     config: dict[str, Result] = dict(eval_freq=50)

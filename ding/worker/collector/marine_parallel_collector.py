@@ -10,10 +10,10 @@ from ding.worker.collector.zergling_parallel_collector import ZerglingParallelCo
 class MarineParallelCollector(ZerglingParallelCollector):
     """Collects games of one or two policies.
 
-    There are ``agent_num`` players, or as many as ``policy_update_path`` lists. With one, the
-    environment is one for a single player. ``policy`` and ``collect_setting`` are for all, or
-    lists. A player whose ``policy_update_flag`` is false is frozen: its policy is loaded once, as
-    soon as it is published, and its data is not sent.
+    ``agent_num``, or the length of ``policy_update_path``, is the number of players. With one
+    player, a single-player environment is expected. ``policy`` and ``collect_setting`` apply to all
+    players, or are lists with one entry per player. A player whose ``policy_update_flag`` is false
+    is frozen: its policy is loaded once, as soon as it is published, and its data is not sent.
     """
 
     @property
@@ -27,13 +27,13 @@ class MarineParallelCollector(ZerglingParallelCollector):
         return 1
 
     def get_finish_info(self) -> State:
-        """The task's report, with ``game_result``: the first player's, one per episode."""
+        """The task's report, with ``game_result``: one result of the first player per episode."""
         results = [_result(episode) for episode in self._tally.episodes]
         return {**super().get_finish_info(), "game_result": results}
 
 
 def _result(episode: Episode) -> str:
-    """How the game ended for the first player: as the environment says, or by the returns."""
+    """The game's result for the first player: from the environment's info, else the returns."""
     result = episode.infos[0].get("result")
     if result is not None:
         return str(result)

@@ -1,4 +1,4 @@
-"""The serial evaluator by a metric over a data set."""
+"""The serial evaluator that computes a metric over a data set."""
 
 import math
 import time
@@ -18,15 +18,15 @@ from ding.worker.collector.steps import Result, SaveFn
 
 
 class IMetric(ABC):
-    """How good outputs are, given labels."""
+    """A metric of outputs, given labels."""
 
     @abstractmethod
     def eval(self, inputs: Tree, label: Tree) -> dict[str, Result]:
-        """Rate one batch of the policy's outputs."""
+        """Compute the metric of one batch of the policy's outputs."""
 
     @abstractmethod
     def reduce_mean(self, inputs: list[Result]) -> Result:
-        """Average results; those of larger batches come more than once, as each item counts."""
+        """Average results; those of larger batches are repeated, so that each item counts once."""
 
     @abstractmethod
     def gt(self, metric1: Result, metric2: Result) -> bool:
@@ -35,9 +35,9 @@ class IMetric(ABC):
 
 @SERIAL_EVALUATOR_REGISTRY.register("metric")
 class MetricSerialEvaluator(SerialEvaluator):
-    """Rates a policy on data; ``env`` is a pair of a data loader and an `IMetric`.
+    """Evaluates a policy on data; ``env`` is a pair of a data loader and an `IMetric`.
 
-    The loader gives batches ``(inputs, label)``.
+    The loader yields batches ``(inputs, label)``.
     """
 
     config: dict[str, Result] = dict(eval_freq=50)
@@ -68,7 +68,7 @@ class MetricSerialEvaluator(SerialEvaluator):
                     f"{self._instance_name}: the data loader gave no batch: there is nothing to "
                     "judge the policy by"
                 )
-            # Each batch's result as often as the mean over all items needs it.
+            # Repeat each batch's result as often as the mean over all items requires.
             unit = math.gcd(*sizes)
             repeated = [one for one, size in zip(results, sizes) for _ in range(size // unit)]
             result = metric.reduce_mean(repeated)
@@ -87,11 +87,11 @@ class MetricSerialEvaluator(SerialEvaluator):
 
 
 def _item_count(label: Tree) -> int:
-    """Number of items in a batch, from its labels; 1 if they have no length."""
+    """Number of items in a batch, by its labels; 1 if they have no length."""
     while isinstance(label, Mapping | list | tuple) and label:
         first = next(iter(label.values())) if isinstance(label, Mapping) else label[0]
         if not isinstance(first, torch.Tensor | np.ndarray | Mapping | list | tuple):
-            break  # a list of numbers or texts
+            break  # a list of numbers or strings
         label = first
     has_items = not isinstance(label, torch.Tensor | np.ndarray) or label.ndim > 0
     return max(len(label), 1) if has_items and hasattr(label, "__len__") else 1

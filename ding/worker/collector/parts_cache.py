@@ -1,4 +1,4 @@
-"""Policies and environments that outlive a task, as building them takes longer than a short one."""
+"""Caches policies and environments between tasks: building them can take longer than a task."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ from ding.utils.types import Settings
 
 _logger = logging.getLogger(__name__)
 
-#: Policies that are kept; the least recently used one goes first.
+#: Number of cached policies; the least recently used one is evicted first.
 MAX_POLICIES = 4
 
 
@@ -37,7 +37,7 @@ class LentPolicy:
 
 
 class PartsCache:
-    """Builds policies and env managers, and returns them again for equal configs.
+    """Builds policies and env managers, and reuses them for equal configs.
 
     The environments' seeds depend on the worker's ``name``.
     """
@@ -48,7 +48,7 @@ class PartsCache:
         self._envs: dict[bool, tuple[str, BaseEnvManager]] = {}
 
     def policy(self, cfg: Settings, field: str, place: str) -> LentPolicy:
-        """A policy for ``field`` (``collect`` or ``eval``), perhaps of an earlier task.
+        """A policy for ``field`` (``collect`` or ``eval``), possibly from an earlier task.
 
         ``place``, the source of the weights, distinguishes policies of equal config.
         """
@@ -63,12 +63,12 @@ class PartsCache:
         return lent
 
     def env_manager(self, cfg: Settings, evaluate: bool, seed: int | None) -> BaseEnvManager:
-        """A launched env manager whose environments are at the beginning of an episode.
+        """A launched env manager whose environments are at the start of an episode.
 
         Args:
             cfg: The env config, with ``manager``.
-            evaluate: Evaluators' environments have the same seeds in all workers, every time.
-            seed: The task's seed; without one, existing environments keep their seeds.
+            evaluate: Evaluation environments get the same seeds in all workers and all tasks.
+            seed: The task's seed; if ``None``, existing environments keep their seeds.
         """
         key = _key(cfg, evaluate)
         known_key, manager = self._envs.pop(evaluate, ("", None))
@@ -81,19 +81,19 @@ class PartsCache:
         if is_new or seed is not None:
             role = "evaluator" if evaluate else f"collector {self._name}"
             seeds = env_seeds(seed or 0, role, manager.env_num)
-            # A collector that repeated its episodes would bring the same starts again in each task.
+            # With static seeds a collector would get the same initial states in each task.
             manager.seed(seeds, dynamic_seed=not evaluate)
         if evaluate:
             manager.number_starts()
         self._envs[evaluate] = (key, manager)
-        if manager.closed:  # new, or it failed to launch before
+        if manager.closed:  # new, or an earlier launch failed
             manager.launch()
         else:
             manager.reset()
         return manager
 
     def discard_envs(self) -> None:
-        """Close all environments, without waiting long for one that hangs."""
+        """Close all environments; waits only briefly for one that hangs."""
         while self._envs:
             _, (_, manager) = self._envs.popitem()
             close = partial(_close_quietly, manager)
@@ -104,7 +104,7 @@ class PartsCache:
                 _logger.warning("environments have not closed within %g s", durations.ENV_CLOSE)
 
     def close(self) -> None:
-        """Close all environments and forget the policies."""
+        """Close all environments and drop the policies."""
         self.discard_envs()
         self._policies.clear()
 
@@ -132,10 +132,10 @@ def _make_envs(cfg: EasyDict, evaluate: bool) -> BaseEnvManager:
     manager_cfg = EasyDict(dict(cfg.get("manager", {})))
     manager_cfg.setdefault("type", "base")
     manager_cls = get_env_manager_cls(manager_cfg)
-    # Episodes are counted by the collector; the manager only resets.
+    # The collector counts episodes; the manager only resets.
     manager_cfg.episode_num = float("inf")
     if issubclass(manager_cls, AsyncSubprocessEnvManager):
-        # Abandoning a process costs nothing; in this one a limit would cost a thread per step.
+        # A process can be abandoned at no cost; in this process a limit costs a thread per step.
         for name in ("step_timeout", "reset_timeout"):
             if manager_cfg.get(name) is None:
                 manager_cfg[name] = durations.ENV_PROCESS_LIMIT

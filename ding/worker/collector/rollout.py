@@ -1,7 +1,8 @@
-"""The acting loop of all collectors and evaluators, serial or parallel, of any number of players.
+"""The acting loop of all collectors and evaluators, serial or parallel, for one or more players.
 
-It works on arrays; where a policy or an env manager only knows dicts of environments, `RowSteps`
-takes the steps and a transition is an object in one column. Evaluation is a rollout without a log.
+It works on arrays. For policies or env managers that only support dicts of environments,
+`RowSteps` takes the steps, and a transition is an object in one column. An evaluation is a rollout
+without a log.
 """
 
 import itertools
@@ -40,18 +41,18 @@ class Rollout:
         players: In the order of the environments' observations; their arguments and iterations
             may change between steps.
         battle: Whether observations, rewards and infos have a leading dimension of players.
-        traj_len: Transitions after which a trajectory is complete although its episode continues;
-            infinite for whole episodes.
-        keeps: Whether transitions are kept, to be harvested; an evaluation keeps none.
-        options: Config of a collector; any of `ROW_OPTIONS` in it asks for rows.
-        on_trajectories: Rewrites trajectories before samples are made of them.
+        traj_len: Number of transitions after which a trajectory is complete although its episode
+            continues; infinite for whole episodes.
+        keeps: Whether transitions are stored for `harvest`; false in an evaluation.
+        options: Config of a collector; setting any of `ROW_OPTIONS` selects rows.
+        on_trajectories: Rewrites trajectories before they become samples.
 
     Attributes:
-        waiting: Samples of each player, int64 ``[env_num]``: those of complete trajectories that
-            were not harvested.
+        waiting: Samples of each player, int64 ``[env_num]``, in complete trajectories that were not
+            harvested yet.
 
     Raises:
-        ConfigError: One policy with a memory plays several sides.
+        ConfigError: A policy with a memory plays several sides.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Rollout:
         in_columns = (
             takes_kwargs
             and not any(map(options.get, ROW_OPTIONS))
-            # A manager that answers for other environments than it was given pairs rows by id.
+            # Some managers return steps of other environments than were given; rows have ids.
             and getattr(envs, "in_lockstep", True)
             and getattr(envs, "supports_columns", False)
             and None not in batched
@@ -92,13 +93,13 @@ class Rollout:
             sees for one in batched if (sees := getattr(one, "see_rewards", None)) is not None
         ]
         self._to_reset = [mode for mode in modes if not in_columns or mode.batched.resets]
-        # Users' managers may not count how often environments are reset from outside.
+        # Custom managers may not count how often environments are reset from outside.
         self._counts_resets = hasattr(envs, "reset_counts")
         self._resets = envs.reset_counts if self._counts_resets else self.waiting
         # Steps of each environment's running trajectory and of its episode, int64 [2, env_num].
         self._lengths = np.zeros((2, envs.env_num), np.int64)
         self._traj_lengths, self._episode_lengths = self._lengths
-        self._longest = 0  # no running trajectory has more steps
+        self._longest = 0  # upper bound of the running trajectories' lengths
 
     def step(self, tally: Tally, active: np.ndarray | None = None) -> list[Episode]:
         """Act once in all ready environments, and return the episodes that ended.
@@ -107,8 +108,8 @@ class Rollout:
             tally: Counts the steps and episodes.
             active: Mask of the environments that act, bool ``[env_num]``; all by default.
         """
-        # Before acting: an environment that was reset from outside shows another episode, and
-        # n-step returns would take the end of one trajectory and the start of the next for one.
+        # Before acting: an environment that was reset from outside is in another episode, and
+        # n-step returns must not join the end of one trajectory with the start of the next.
         self._note_resets(tally)
         step, columns = self._act(active) if self._rows is None else self._rows.act(active)
         env_ids = step.env_ids
@@ -119,7 +120,7 @@ class Rollout:
         tally.envsteps += len(env_ids)
         all_env_ids = len(env_ids) == self._lengths.shape[1]
         self._lengths[:, slice(None) if all_env_ids else env_ids] += 1
-        # An upper bound, so that most steps need not look at the length of each trajectory.
+        # With this upper bound, most steps need not check the length of each trajectory.
         self._longest += 1
         if not step.infos and step.abnormal is None and self._longest < self.traj_len:
             return []
@@ -131,7 +132,7 @@ class Rollout:
         if active is not None and not active[env_ids].all():
             acts = active[env_ids]
             env_ids, obs = env_ids[acts], tree_take(obs, acts)
-        if not len(env_ids):  # those that act begin an episode in this step
+        if not len(env_ids):  # the active environments begin an episode in this step
             return self._envs.step_columns(np.zeros(0), env_ids), []
         actions, kept = [], []
         for player, own in zip(self.players, self._of_players(obs)):
@@ -156,8 +157,8 @@ class Rollout:
         step: VectorStep = self._envs.step_columns(joined, env_ids)
         for index, columns in enumerate(kept):
             columns["reward"] = step.reward[:, index] if self._battle else step.reward
-            # A time limit is no terminal state: targets bootstrap from what followed (Pardo et al.
-            # 2018).
+            # A time limit is not a terminal state: targets bootstrap from the next observation
+            # (Pardo et al. 2018).
             columns["done"] = step.done & ~step.truncated if step.infos else step.done
             level_seeds = self.players[index].level_seeds
             if level_seeds is not None or self._has_seeds:
@@ -174,7 +175,7 @@ class Rollout:
         return seeds
 
     def _of_players(self, tree: Tree) -> list[Tree]:
-        """Each player's part, ``[n, ...]``; without a battle there is no dimension of players."""
+        """Each player's part, ``[n, ...]``; without a battle there is no player dimension."""
         if not self._battle:
             return [tree]
         return [tree_take(tree, (slice(None), i)) for i in range(len(self.players))]
@@ -187,10 +188,10 @@ class Rollout:
             complete = done | (self._traj_lengths[env_ids] >= self.traj_len)
         if step.abnormal is not None and step.abnormal.any():
             failed = env_ids[step.abnormal]
-            # A step that failed has no observation that a trajectory could end with.
+            # A failed step returns no observation that could end a trajectory.
             complete, done = complete & ~step.abnormal, done & ~step.abnormal
             tally.envsteps -= len(failed)
-            self._lengths[:, failed] -= 1  # the steps that failed are not lost: they never counted
+            self._lengths[:, failed] -= 1  # failed steps do not count as dropped
             self._drop(failed, tally)
         ids = env_ids[complete]
         if len(ids):
@@ -219,13 +220,13 @@ class Rollout:
             mode.reset([env_id])
 
     def _note_resets(self, tally: Tally) -> None:
-        """Forget what ran in environments that have been reset from outside."""
+        """Drop trajectories and episodes of environments that were reset from outside."""
         if self._counts_resets and self._envs.reset_counts is not self._resets:
             self._drop((self._envs.reset_counts != self._resets).nonzero()[0], tally)
             self._resets = self._envs.reset_counts
 
     def _drop(self, env_ids: np.ndarray, tally: Tally) -> None:
-        """Forget the running trajectories, episodes and memories of environments."""
+        """Drop the running trajectories, episodes and memories of environments."""
         wanted = sum(player.wanted for player in self.players)
         tally.dropped += int(self._traj_lengths[env_ids].sum()) * wanted
         if self._log is not None:
@@ -234,16 +235,16 @@ class Rollout:
         self._reset_policies(env_ids.tolist())
 
     def cut(self, tally: Tally) -> None:
-        """Complete all running trajectories here, although their episodes go on.
+        """Complete all running trajectories here, although their episodes continue.
 
-        ``tally`` counts what is lost where environments have been reset from outside.
+        ``tally`` counts the transitions lost in environments that were reset from outside.
         """
         self._note_resets(tally)
         ids = self._traj_lengths.nonzero()[0]
         if not len(ids):
             return
         obs: Tree = {}
-        if self._rows is None:  # rows hold what followed
+        if self._rows is None:  # rows already contain `next_obs`
             ready, shown = self._envs.ready_columns()
             runs = np.isin(ready, ids)
             ids, obs = ready[runs], tree_take(shown, runs)
@@ -251,10 +252,10 @@ class Rollout:
         self._longest = 0
 
     def _sample_counts(self, lengths: np.ndarray) -> np.ndarray:
-        """Samples that trajectories make for the wanted player that gets the fewest, int64 ``[n]``.
+        """Samples that the trajectories yield, int64 ``[n]``: the fewest over wanted players.
 
-        A policy with only ``get_train_sample`` is expected to make a sample of every ``unroll_len``
-        steps, and one of the rest.
+        A policy with only ``get_train_sample`` is expected to make one sample of every
+        ``unroll_len`` steps, and one of the remainder.
         """
         fewest: np.ndarray | None = None
         for player in self.players:
@@ -268,22 +269,22 @@ class Rollout:
         return lengths if fewest is None else fewest
 
     def taken(self) -> np.ndarray:
-        """Samples of each environment that wait or are full, int64 ``[env_num]``.
+        """Complete samples of each environment that were not harvested yet, int64 ``[env_num]``.
 
-        A sample of a running trajectory is full if another step would begin the next one.
+        The last sample of a running trajectory is complete if another step would begin a new one.
         """
         taken: np.ndarray = self.waiting + self._sample_counts(self._traj_lengths + 1) - 1
         return taken
 
     def harvest(self, train_samples: bool) -> list[Harvest]:
-        """Take the completed trajectories of each wanted player; others get none.
+        """Take the completed trajectories of each wanted player; other players get none.
 
         Args:
             train_samples: Whether transitions are turned into training samples.
 
         Returns:
-            For each player all transitions or samples in the order of completion, and how many of
-            them belong to each trajectory.
+            For each player all transitions or samples in the order of completion, and the number
+            of them in each trajectory.
         """
         self.waiting[:] = 0
         ended = None if self._log is None else self._log.ended()
@@ -301,8 +302,8 @@ class Rollout:
         batched = self.players[index].mode.batched
         lengths = ended.lengths
         rewrites = self._on_trajectories is not None
-        # A method that computes with observations needs arrays; one that passes them on saves a
-        # copy.
+        # A method that computes with observations needs arrays; one that only passes them on can
+        # take indices, which saves a copy.
         takes_indexed = not train_samples or batched.takes_indexed
         columns = log.transitions(index, ended, takes_indexed and not rewrites)
         if self._on_trajectories is not None:
@@ -311,7 +312,7 @@ class Rollout:
             columns = batched.get_train_columns(columns, lengths)
             lengths = batched.count_samples(lengths)
         else:
-            # In a transition a reward has the shape (1,), as environments return it.
+            # A transition's reward has the shape (1,), as environments return it.
             columns["reward"] = columns["reward"][:, None]
         return sample_columns(columns), lengths.tolist()
 
@@ -325,7 +326,7 @@ def _arrays(value: Tree) -> Tree:
 
 
 def _episode(env_id: int, length: int, info: Info | Sequence[Info]) -> Episode:
-    # `type` first: asking whether something is a mapping of any kind takes longer.
+    # `type` first: the check for any kind of mapping is slower.
     infos = [info] if type(info) is dict or isinstance(info, Mapping) else list(info)
     try:
         values = [one["eval_episode_return"] for one in infos]
@@ -340,7 +341,7 @@ def _episode(env_id: int, length: int, info: Info | Sequence[Info]) -> Episode:
 
 
 def _refuse_shared_memory(modes: Sequence[Mode]) -> None:
-    """Refuse a policy with a memory for several players: it keeps one for each environment."""
+    """Reject a policy with a memory for several players: it keeps one memory per environment."""
     with_memory = [m for m in modes if getattr(getattr(m, "batched", None), "recurrent", False)]
     owners = {id(getattr(mode.forward, "__self__", mode)) for mode in with_memory}
     if len(owners) < len(with_memory):

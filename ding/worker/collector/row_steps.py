@@ -1,4 +1,4 @@
-"""Acting on dicts of environments, for policies and managers that only know those."""
+"""Acting on dicts of environments, for policies and managers that support no arrays."""
 
 import contextlib
 import copy
@@ -25,13 +25,13 @@ from ding.worker.collector.steps import (
     Samples,
 )
 
-#: Config keys that work on single transitions: tensors of observations for the policy, copies of
-#: observations, and rewards of each finished trajectory that the env manager rewrites.
+#: Config keys that apply to single transitions: convert observations to tensors for the policy,
+#: copy observations, and have the env manager rewrite the rewards of each finished trajectory.
 ROW_OPTIONS = ("transform_obs", "deepcopy_obs", "reward_shaping")
 
 #: By env id; observations are of one player, or of all.
 ByEnv: TypeAlias = Mapping[int, Any]
-#: For each player what it saw, its output, and the iteration of its policy.
+#: For each player its observation, its output and the training iteration of its policy.
 Acted: TypeAlias = Sequence[tuple[Tree, Info, int]]
 
 
@@ -55,13 +55,13 @@ class RowSteps:
         self._battle, self._keeps = battle, keeps
         self._transforms, self._copies, self._shapes = map(options.get, ROW_OPTIONS)
         self._knows_seeds = False
-        # By env id, until the environment answers.
+        # By env id, until the environment returns its timestep.
         self._acted: dict[int, Acted] = {}
 
     def act(self, active: np.ndarray | None) -> tuple[VectorStep, list[dict[str, Tree]]]:
-        """Act in the ready environments; the step has neither observations nor rewards."""
-        # Managers of the second version return observations as one array, and timesteps as a list
-        # in which each has its `env_id`; others return both by env id.
+        """Act in the ready environments; the returned step has no observations or rewards."""
+        # V2 managers return observations as one array and timesteps as a list, each with its
+        # `env_id`; other managers return both by env id.
         obs: ByEnv = self._envs.ready_obs
         if not isinstance(obs, Mapping) or isinstance(next(iter(obs), 0), str):
             obs = {env_id: tree_take(obs, i) for i, env_id in enumerate(self._envs.ready_obs_id)}
@@ -83,7 +83,7 @@ class RowSteps:
         infos = {}
         for position, (env_id, timestep) in enumerate(timesteps.items()):
             acted = self._acted.pop(env_id, None)
-            # Without `acted` it is the answer to an action from before a reset.
+            # Without `acted`, the timestep belongs to an action from before a reset.
             given = timestep.info
             infos_of = [given] if isinstance(given, Mapping) else given
             if acted is None or any(info.get("abnormal", False) for info in infos_of):
@@ -104,7 +104,7 @@ class RowSteps:
         seen = [obs]
         if self._battle:
             seen = [{i: o[k] for i, o in obs.items()} for k in range(len(self._players))]
-        # None may be ready: then the answers to earlier actions are waited for.
+        # If no environment is ready, `step` waits for the results of earlier actions.
         outputs = [
             player.mode.forward(own, **player.kwargs) if own else {}
             for player, own in zip(self._players, seen)
@@ -139,7 +139,7 @@ class RowSteps:
         return transitions
 
     def samples(self, log: StepLog, index: int, ended: Ended, train_samples: bool) -> Harvest:
-        """Transitions of a player's trajectories, or the samples that its policy makes of them."""
+        """A player's transitions, or the training samples that its policy makes of them."""
         transitions = log.transitions(index, ended)["row"].tolist()
         mode, stop = self._players[index].mode, 0
         samples: Samples = []
@@ -155,11 +155,11 @@ class RowSteps:
                 transition.setdefault("seed", NO_SEED)
         at_once = getattr(mode, "get_train_samples", None)
         if train_samples and at_once is not None and not self._shapes:
-            # Where transitions differ in their keys, each trajectory may still be of one kind.
+            # If the keys of transitions differ, they may still agree within each trajectory below.
             with contextlib.suppress(DataError):
                 made, of_each = at_once(transitions, lengths)
                 return made, of_each.tolist()
-        # Trajectories that were added are of the environments in turn.
+        # Added trajectories are assigned to the environments in turn.
         env_ids = np.resize(ended.env_ids, len(lengths))
         for env_id, length in zip(env_ids.tolist(), lengths.tolist()):
             start, stop = stop, stop + length
@@ -186,11 +186,11 @@ def _of_one(timestep: BaseEnvTimestep, index: int) -> BaseEnvTimestep:
 
 
 def _row_action(action: Tree) -> Tree:
-    """A policy's action for one environment as arrays; a whole number has shape ``(1,)``."""
+    """A policy's action for one environment as arrays; an integer has the shape ``(1,)``."""
     array = to_ndarray(action)
     if isinstance(array, dict):
         return {name: _row_action(part) for name, part in array.items()}
     if getattr(array, "shape", None) in ((), (1,)) and array.dtype.kind in "iu":
-        # Environments use it as an index or a number, which numpy 2.4 denies arrays of shape (1,).
+        # Environments use it as an index or number; numpy 2.4 rejects arrays of shape (1,) there.
         return array.reshape(1).view(WholeAction)
     return array

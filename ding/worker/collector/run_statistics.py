@@ -1,6 +1,6 @@
-"""The running statistics that a run's normalising environments share.
+"""The running statistics that all normalising environments of a run share.
 
-They travel with the policy, as its attribute ``env_statistics``: collectors write it, evaluators
+They are part of the policy, as its attribute ``env_statistics``: collectors write it, evaluators
 and checkpoints read it.
 """
 
@@ -24,13 +24,13 @@ def _known(policies: Sequence[Mode]) -> Statistics | None:
 
 
 def freeze_statistics(env: Envs, policies: Sequence[Mode]) -> None:
-    """Have the environments of an evaluation normalise as collectors' do, without updates."""
+    """Normalise an evaluation's environments by the collectors' statistics, without updates."""
     if hasattr(env, "load_statistics"):
         env.load_statistics(_known(policies) or {}, frozen=True)
 
 
 class RunStatistics:
-    """Merges what a collector's normalising environments have seen, over all ranks."""
+    """Merges the statistics of a collector's normalising environments over all ranks."""
 
     def __init__(self, env: Envs, policies: Sequence[Mode]) -> None:
         self._env, self._policies = env, policies
@@ -38,18 +38,18 @@ class RunStatistics:
 
     @classmethod
     def of(cls, env: Envs, policies: Sequence[Mode]) -> "RunStatistics | None":
-        """``None`` for environments that normalise nothing."""
+        """The statistics; ``None`` if no environment normalises."""
         return cls(env, policies) if getattr(env, "normalises", False) else None
 
     def load(self) -> None:
-        """Before a collection: give the environments the statistics of a loaded policy."""
+        """Before a collection: copy a loaded policy's statistics to the environments."""
         given = _known(self._policies)
         if given is not None and given is not self._known:
             self._known = given
             self._env.load_statistics(given)
 
     def share(self) -> None:
-        """After a collection: give policy and environments what all of them have seen."""
+        """After a collection: copy the merged statistics to the policy and all environments."""
         if (news := self._env.take_statistics()) is None:
             return
         ranks = [news] * get_world_size()

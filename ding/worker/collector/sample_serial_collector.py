@@ -1,3 +1,3 @@
-"""Where `SampleSerialCollector` is imported from."""
+"""Import location of `SampleSerialCollector`."""
 
 from ding.worker.collector.serial_collector import SampleSerialCollector as SampleSerialCollector

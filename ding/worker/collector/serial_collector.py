@@ -1,4 +1,4 @@
-"""The serial collectors: samples or whole episodes, of one policy or of several in a battle."""
+"""Serial collectors of samples or whole episodes, by one policy or by several in a battle."""
 
 import itertools
 import math
@@ -31,15 +31,15 @@ from ding.worker.collector.steps import (
     attribute,
 )
 
-#: Episodes in the mean return that runs show.
-#: Not those since the last log row: on-policy there may be none, elsewhere a handful.
+#: Number of episodes in the mean return that runs show.
+#: Not the episodes since the last log row: on-policy there may be none, off-policy only a few.
 RECENT_EPISODES = 100
 
 
 class SerialCollector(SerialPart, ISerialCollector):
-    """Steps a rollout until a subclass's stop rule holds, and counts.
+    """Steps a rollout until the subclass's stop rule holds, and keeps counts.
 
-    A subclass defines ``collect``, and may do so by `_collect_samples` or `_collect_episodes`.
+    A subclass defines ``collect``, usually by `_collect_samples` or `_collect_episodes`.
     See `SerialPart` for the arguments.
     """
 
@@ -61,12 +61,12 @@ class SerialCollector(SerialPart, ISerialCollector):
         self.reset(policy, env)
 
     def _forget(self) -> None:
-        """Lose running trajectories, and samples that the next call would have begun with."""
+        """Drop running trajectories, and the samples kept for the next call."""
         self._rollout = None
         self._stocks = [SampleStock() for _ in self._policies]
 
     def _start_anew(self) -> None:
-        self._turn = 0  # the environment that the next remainder of a share comes from
+        self._turn = 0  # the first environment that gets a sample of the next call's remainder
         self._total = Tally(keep=RECENT_EPISODES)
         self._since_log = Tally()
         self._last_log_iter = 0
@@ -88,7 +88,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         on_policy = any(mode.get_attribute("on_policy") for mode in self._policies)
         lengths = [trajectory_length(m, self._env.env_num, n_sample) for m in self._policies]
         whole_episodes = max(lengths) == INF
-        # On-policy, `cut` ends trajectories where each environment has its share.
+        # On-policy, `cut` ends trajectories when each environment has its share.
         rollout.traj_len = INF if on_policy else max(lengths)
         tally, players = Tally(), zip(rollout.players, self._stocks)
         stocks = [stock for player, stock in players if player.wanted]
@@ -103,9 +103,9 @@ class SerialCollector(SerialPart, ISerialCollector):
                 self._take_shares(rollout, tally, missing, more)
             for stock, (new, _) in zip(self._stocks, rollout.harvest(train_samples=True)):
                 stock.add(new)
-            # A policy may leave out the last steps of what was cut: then twice as many more.
+            # A policy may drop the last steps of cut trajectories: collect twice as many more.
             more = max(1, 2 * more)
-        # What the old policy did is not what the new one learns from.
+        # An on-policy update must not use samples of the previous policy.
         is_whole = drop_extra is False or (drop_extra is None and on_policy)
         samples = [stock.take(None if is_whole else n_sample) for stock in self._stocks]
         if drop_extra:
@@ -114,10 +114,10 @@ class SerialCollector(SerialPart, ISerialCollector):
         return samples, tally
 
     def _take_shares(self, rollout: Rollout, tally: Tally, n_sample: int, more: int) -> None:
-        """Take the same number of samples of each environment, and cut trajectories there."""
+        """Collect the same number of samples in each environment, and cut trajectories there."""
         env_num = self._env.env_num
         if getattr(self._env, "steps_all", False):
-            # An environment that waited would be stepped all the same, without a trace.
+            # The manager also steps environments that are not active; their steps would be lost.
             while (lacking := n_sample + more * env_num - rollout.taken().sum()) > 0:
                 for _ in range(max(1, lacking // env_num)):
                     self._step(rollout, tally)
@@ -128,15 +128,15 @@ class SerialCollector(SerialPart, ISerialCollector):
             shares[shares > 0] += more
             while (lacking := shares - rollout.taken()).max() > 0:
                 active = lacking > 0
-                # A step makes one sample of an environment full, at most.
+                # A step completes at most one sample of an environment.
                 for _ in range(lacking[active].min()):
                     self._step(rollout, tally, active)
         rollout.cut(tally)
 
     def _take_episodes(self, rollout: Rollout, tally: Tally, begins: Callable[[int], bool]) -> None:
-        """Run whole episodes; ``begins`` says whether another begins after a number of them."""
+        """Run whole episodes; ``begins(n)`` returns whether another one begins after ``n``."""
         if getattr(self._env, "steps_all", False):
-            self._env.reset()  # some were stepped on after their last episode
+            self._env.reset()  # some were stepped beyond their last episode
         begun, active = 0, np.zeros(self._env.env_num, bool)
         for env_id in range(len(active)):
             active[env_id] = begins(begun)
@@ -172,7 +172,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         policy_kwargs: PlayersKwargs,
         level_seeds: Sequence[int] | None = None,
     ) -> tuple[Rollout, int]:
-        """The rollout of the last call, continued (a new one after a reset), and the target."""
+        """The last call's rollout (a new one after a reset), and the target."""
         self._require_parts()
         if self._rollout is None:
             self._rollout = Rollout(
@@ -223,8 +223,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         tally.samples = sum(map(len, samples))
         tally.seconds = time.monotonic() - self._began
         if get_world_size() > 1:
-            # Before it is added to the totals: by these all ranks stop, log and save at the same
-            # step.
+            # Before it is added to the totals: all ranks must stop, log and save at the same step.
             tally.sum_over_ranks()
         self._total.add(tally)
         self._since_log.add(tally)
@@ -260,12 +259,12 @@ class SerialCollector(SerialPart, ISerialCollector):
 
     @property
     def recent_return(self) -> float | None:
-        """Mean return of the last episodes, at most 100; ``None`` without any."""
+        """Mean return of the last episodes, at most 100; ``None`` if there are none."""
         returns = self._total.returns
         return float(np.mean(returns)) if returns else None
 
     def state_dict(self) -> State:
-        """Counters, samples that wait, and the state of the environments' seeds."""
+        """Counters, samples kept for the next call, and the environments' seed state."""
         return {
             "total": self._total.state_dict(),
             "since_log": self._since_log.state_dict(),
@@ -276,10 +275,10 @@ class SerialCollector(SerialPart, ISerialCollector):
         }
 
     def load_state_dict(self, state_dict: State) -> None:
-        """Go on counting; running episodes start again.
+        """Restore the counters; running episodes start again.
 
         Raises:
-            CheckpointError: The state is not one of a collector.
+            CheckpointError: The state is not a collector's.
         """
         require_entries("a collector", state_dict, ("last_log_iter", "stocks", "total"))
         self._total.load_state_dict(state_dict["total"])
@@ -287,7 +286,7 @@ class SerialCollector(SerialPart, ISerialCollector):
         self._last_log_iter = state_dict["last_log_iter"]
         self._turn = state_dict.get("turn", 0)
         self._load_env_state(state_dict)
-        # No environment can be put back into the middle of an episode, so its trajectory is over.
+        # An environment cannot be restored in the middle of an episode, so its trajectory is over.
         self._rollout = None
         for stock, own in zip(self._stocks, state_dict["stocks"]):
             stock.load_state_dict(own)
@@ -297,22 +296,22 @@ class SerialCollector(SerialPart, ISerialCollector):
 class SampleSerialCollector(SerialCollector):
     """Rollout collector: steps environments until ``n_sample`` training samples are collected.
 
-    A sample is a transition, or a piece of ``unroll_len`` of them.
+    A sample is a transition, or a piece of ``unroll_len`` transitions.
 
     Off-policy, trajectories have ``max(unroll_len, nstep, ceil(n_sample / env_num))`` transitions,
-    or end with their episode; those that are not complete go on in the next call.
+    or end with their episode; the next call continues those that are not complete.
 
     On-policy, each call takes the same number of samples of each environment (the remainder
     rotates), and cuts running trajectories: the policy bootstraps from the next observation, and
-    the episode continues in the next call. Where all environments step together (native
+    the episode continues in the next call. If all environments step together (native
     ``gym_vector``, ``env_pool``), a call returns up to ``env_num - 1`` samples more. A policy with
-    ``traj_len_inf`` gets whole episodes: those begun before there were ``n_sample`` samples.
+    ``traj_len_inf`` gets whole episodes: those that began before ``n_sample`` samples existed.
 
     Args:
         cfg: Collector config, ``policy.collect.collector``.
-        env: Env manager; launched when it is first needed.
+        env: Env manager; launched at the first use.
         policy: ``policy.collect_mode``.
-        tb_logger: Writer of scalars that the caller owns; by default the collector makes one.
+        tb_logger: Writer of scalars that the caller owns; by default the collector creates one.
         exp_name: Folder of the run.
         instance_name: Prefix of the log and its scalars.
 
@@ -349,16 +348,16 @@ class SampleSerialCollector(SerialCollector):
         Args:
             n_sample: Number of samples; ``policy.collect.n_sample`` by default.
             train_iter: Training iteration of the policy; each sample carries it.
-            drop_extra: By default the next call begins with the samples beyond ``n_sample``; those
-                of an on-policy policy, which seldom has any, are returned. True: they are dropped
-                and counted (``dropped_sample_count`` in the log). False: they are returned.
+            drop_extra: By default, samples beyond ``n_sample`` are kept for the next call; those of
+                an on-policy policy, which are rare, are returned. True: they are dropped and
+                counted (``dropped_sample_count`` in the log). False: they are returned.
             random_collect: The policy acts randomly, as before training.
             record_random_collect: Whether random collection writes log rows.
             policy_kwargs: Keyword arguments of the policy's ``forward``, such as ``eps``.
-            level_seeds: Seed of each environment's level; each sample then carries ``seed``.
+            level_seeds: Seed of each environment's level; each sample then contains ``seed``.
 
         Returns:
-            Samples in columns where policy and env manager allow it, otherwise in rows.
+            Samples in columns if the policy and the env manager support them, otherwise in rows.
         """
         log = not random_collect or record_random_collect
         samples, _ = self._collect_samples(
@@ -400,7 +399,7 @@ class EpisodeSerialCollector(SerialCollector):
         train_iter: int = 0,
         policy_kwargs: Kwargs | None = None,
     ) -> list[Any]:
-        """Collect whole episodes; no episode is begun that would not be returned.
+        """Collect whole episodes; no episode begins that would not be returned.
 
         Args:
             n_episode: Number of episodes; ``policy.collect.n_episode`` by default.
@@ -408,8 +407,8 @@ class EpisodeSerialCollector(SerialCollector):
             policy_kwargs: Keyword arguments of the policy's ``forward``, such as ``eps``.
 
         Returns:
-            One list of transitions per episode, in the order in which they ended; or all their
-            training samples in one list if ``get_train_sample`` is set.
+            One list of transitions per episode, in the order in which they ended; or the training
+            samples of all of them in one list if ``get_train_sample`` is set.
         """
         return self._collect_episodes(n_episode, train_iter, policy_kwargs)[0][0]
 
@@ -429,7 +428,7 @@ class BattleSampleSerialCollector(SerialCollector):
     ) -> tuple[list[Samples], list[list[Info]]]:
         """Collect training samples of each player; arguments as `SampleSerialCollector.collect`.
 
-        ``policy_kwargs`` may be a list, for one player each.
+        ``policy_kwargs`` may be a list with one entry per player.
 
         Returns:
             The samples of each player (none of a policy whose ``collect_data`` is false), and the
@@ -454,18 +453,18 @@ class BattleEpisodeSerialCollector(SerialCollector):
     ) -> tuple[list[Samples], list[list[Info]]]:
         """Collect whole episodes; arguments as `EpisodeSerialCollector.collect`.
 
-        ``policy_kwargs`` may be a list, for one player each.
+        ``policy_kwargs`` may be a list with one entry per player.
 
         Returns:
             For each player its episodes (or training samples if ``get_train_sample`` is set; none
-            of a policy whose ``collect_data`` is false), and the info dicts of its episodes.
+            for a policy whose ``collect_data`` is false), and the info dicts of its episodes.
         """
         data, tally = self._collect_episodes(n_episode, train_iter, policy_kwargs)
         return data, _infos(tally, len(data))
 
 
 def trajectory_length(mode: Mode, env_num: int, n_sample: int) -> float:
-    """Transitions after which a running trajectory is turned into samples."""
+    """Number of transitions after which a running trajectory is turned into samples."""
     if attribute(mode, "traj_len_inf"):
         return INF
     shortest = max(mode.get_attribute("unroll_len"), attribute(mode, "nstep") or 1)
@@ -478,7 +477,7 @@ def _infos(tally: Tally, players: int) -> list[list[Info]]:
 
 
 def _log_row(since: Tally, total: Tally) -> dict[str, float]:
-    """Figures since the last row, of at least one episode, by the names of the scalars."""
+    """Figures since the last row, by scalar name; ``since`` contains at least one episode."""
     episodes, seconds = len(since.returns), max(since.seconds, 1e-9)
     return {
         **since.row(),

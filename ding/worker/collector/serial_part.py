@@ -1,4 +1,4 @@
-"""What serial collectors and evaluators share: environments, policies and a log."""
+"""The base class of serial collectors and evaluators: environments, policies and a log."""
 
 import contextlib
 import logging
@@ -16,20 +16,20 @@ from ding.utils.log_writer import Writer
 from ding.utils.types import Settings, State
 from ding.worker.collector.steps import Envs, Episode, Mode, OnEpisode, OnTrajectories
 
-#: By env manager, its last user: a part that is deleted must not close it for others.
+#: The last user of each env manager: deleting another part must not close the manager.
 _last_uses: weakref.WeakKeyDictionary[Envs, object] = weakref.WeakKeyDictionary()
 
 
 class ISerialPart(Configurable, ABC):
-    """A part of a serial run that acts: a collector or an evaluator.
+    """A part of a serial run that acts in environments: a collector or an evaluator.
 
-    Pipelines set the attributes; a user's class may ignore them.
+    Pipelines set the attributes; custom classes may ignore them.
 
     Attributes:
         on_episode: Called at each episode's end: source, env id, return, length, envstep,
             train_iter.
-        before_step: Called before each step; what it raises ends the collection, of which nothing
-            counts, or the evaluation.
+        before_step: Called before each step; an exception that it raises ends the evaluation, or
+            the collection, of which nothing is counted then.
         on_trajectories: Rewrites trajectories before training samples are made of them; collectors
             only.
     """
@@ -48,7 +48,7 @@ class ISerialPart(Configurable, ABC):
 
     @abstractmethod
     def reset(self, _policy: Mode | list[Mode] = None, _env: Envs = None) -> None:
-        """Reset or replace both, and forget what was counted or found best."""
+        """Reset or replace both, and clear counters and best results."""
 
 
 class SerialPart(ISerialPart):
@@ -56,12 +56,12 @@ class SerialPart(ISerialPart):
 
     Args:
         cfg: Config of the part.
-        tb_logger: Writer of scalars that the caller owns; by default the part makes one.
+        tb_logger: Writer of scalars that the caller owns; by default the part creates one.
         exp_name: Folder of the run.
         instance_name: Prefix of the log and its scalars.
     """
 
-    #: Whether there is a leading dimension of players, and a list of policies is given.
+    #: Whether there is a leading dimension of players, and a list of policies is expected.
     battle = False
 
     def __init__(
@@ -75,7 +75,7 @@ class SerialPart(ISerialPart):
         self._logger: logging.Logger | None = None
         self._env: Envs = None
         self._policies: list[Mode] = []
-        self._use = object()  # not this object, which would keep its own key alive
+        self._use = object()  # not `self`: the dict would then keep its weak key alive
         if get_rank() == 0:
             path = os.path.join(exp_name or ".", "log", instance_name)
             self._logger, writer = build_logger(path, instance_name, need_tb=self._owns_writer)
@@ -85,7 +85,7 @@ class SerialPart(ISerialPart):
         """Reset the environments, or replace and launch them; running trajectories are lost."""
         if _env is not None:
             self._env = _env
-            with contextlib.suppress(TypeError):  # of a kind without weak references
+            with contextlib.suppress(TypeError):  # managers that support no weak references
                 _last_uses[_env] = self._use
         if _env is not None and getattr(_env, "closed", False):
             _env.launch()
@@ -113,7 +113,7 @@ class SerialPart(ISerialPart):
         """Drop running trajectories."""
 
     def _start_anew(self) -> None:
-        """Forget what was counted."""
+        """Clear the counters."""
 
     def _require_parts(self) -> None:
         if self._end_flag:
@@ -123,7 +123,7 @@ class SerialPart(ISerialPart):
             raise ConfigError(f"{self._instance_name} has no {name}: pass it to reset()")
 
     def _env_state(self) -> State:
-        """The state of the environments' seeds, unless an environment has failed."""
+        """The environments' seed state, unless an environment has failed."""
         if hasattr(self._env, "state_dict"):
             with contextlib.suppress(EnvError):  # its process has ended
                 return {"env": self._env.state_dict()}
@@ -140,7 +140,7 @@ class SerialPart(ISerialPart):
                 self.on_episode(self._instance_name, *facts)
 
     def _log_row(self, title: str, row: dict[str, float], train_iter: int, envstep: int) -> None:
-        """Log figures by name; scalars against iterations and against environment steps."""
+        """Log figures by name, as scalars against iterations and against environment steps."""
         if self._logger is None or self._tb_logger is None:
             return
         figures = (
@@ -165,13 +165,13 @@ class SerialPart(ISerialPart):
         self._close_writer()
 
     def __del__(self) -> None:
-        # Half-built objects and interpreters that end lack attributes; nothing waits here.
+        # Attributes may be missing in half-built objects or at interpreter exit; must not block.
         with contextlib.suppress(Exception):
             if self._end_flag:
                 return
             self._end_flag = True
             env = self._env
-            # Unless another part has begun to use them since.
+            # Unless another part has used the environments since.
             if hasattr(env, "close") and _last_uses.get(env) is self._use:
                 getattr(env, "abandon", env.close)()
             self._close_writer()

@@ -1,4 +1,4 @@
-"""What environments did, step by step, in preallocated columns."""
+"""Records the environments' steps in preallocated columns."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -11,17 +11,17 @@ from ding.data import IndexedColumn, tree_map
 from ding.utils.errors import DataError
 from ding.utils.types import Tree
 
-#: Steps of all environments that are kept before their room is needed.
+#: Number of steps of all environments that are stored before space is reused.
 _MIN_ROWS = 24
 
 
 class Ended(NamedTuple):
-    """Trajectories that ended, in the order in which they did.
+    """Trajectories that ended, in order of their end.
 
     Attributes:
         cells: Cells of their transitions, one trajectory after the other, int64 ``[N]``.
-        following: Those of the next observations, int64 ``[N]``.
-        lengths: Transitions of each trajectory, int64 ``[M]``.
+        following: Cells of the next observations, int64 ``[N]``.
+        lengths: Number of transitions of each trajectory, int64 ``[M]``.
         env_ids: Environment of each trajectory, int64 ``[M]``.
     """
 
@@ -32,37 +32,38 @@ class Ended(NamedTuple):
 
 
 class StepLog:
-    """A growing list of cells: one environment's observation and its consequences, at one step.
+    """A growing array of cells: one environment's observation and its consequences, at one step.
 
-    Each cell has the number of its trajectory. The observation of a trajectory's next cell is the
-    one that followed, so that each is written once; the final one gets a separate cell, which
-    belongs to no trajectory. What is appended is copied here. Cells are not written to again
-    before `drop_ended` needs their room, and those of observations that `transitions` returned
-    never. Each player has columns over the same cells.
+    Each cell contains the number of its trajectory. The next observation of a cell is stored in the
+    trajectory's next cell, so that each observation is written once; the final observation gets a
+    separate cell, which belongs to no trajectory. Appended values are copied. Cells are not
+    overwritten before `drop_ended` reuses them; memory of observations that `transitions` returned
+    as indices is never overwritten. Each player has columns over the same cells.
     """
 
     def __init__(self, env_num: int, players: int = 1) -> None:
         self._env_num = env_num
         self._players: list[dict[str, Tree]] = [{} for _ in range(players)]
-        self._capacity = 0  # cells that there is room for
+        self._capacity = 0  # allocated cells
         self._used = 0
-        self._kept = 0  # by the last compaction
-        self._numbers = np.zeros(0, np.int64)  # of each cell's trajectory; 0: of none
-        self._running = np.arange(env_num) + 1  # number of each environment's trajectory
+        self._kept = 0  # cells that the last compaction kept
+        self._numbers = np.zeros(0, np.int64)  # trajectory of each cell; 0: none
+        self._running = np.arange(env_num) + 1  # running trajectory of each environment
         self._next_number = env_num + 1
         # Ended trajectories, in order: their environments, numbers and final cells.
         self._ended: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        self._given: set[int] = set()  # players whose observations others have
+        self._given: set[int] = set()  # players whose observations were returned as indices
 
     def append(self, env_ids: np.ndarray, columns: Sequence[Mapping[str, Tree]]) -> None:
-        """Write a step; a column becomes as wide as its values need: float64 after float32.
+        """Write a step; a column is widened if its values need it: float32 to float64.
 
         Args:
             env_ids: Environments that have acted, int64 ``[n]``.
-            columns: For each player: ``[n, ...]``, nested dicts of such, or one number for all.
+            columns: For each player: arrays ``[n, ...]``, nested dicts of arrays, or one number for
+                all environments.
 
         Raises:
-            DataError: There are other columns than in the steps so far.
+            DataError: The columns differ from those of earlier steps.
         """
         for stored, given in zip(self._players, columns):
             if given.keys() != stored.keys():
@@ -70,15 +71,15 @@ class StepLog:
         cells = self._new_cells(self._running[env_ids])
         for stored, given in zip(self._players, columns):
             for name, values in given.items():
-                # Mostly an array like those before: five calls less for each step.
+                # The usual case, an array of the same dtype: saves five calls per step.
                 if type(values) is np.ndarray and values.dtype == stored[name].dtype:
                     stored[name][cells] = values
                 else:
                     _write(stored, name, cells, values)
 
     def end(self, env_ids: np.ndarray, obs: Sequence[Tree]) -> None:
-        """End the trajectories of environments with the step that was appended last, and with
-        these observations of each player."""
+        """End the trajectories of environments after their last appended step; ``obs`` contains
+        each player's final observations."""
         cells = self._new_cells(np.zeros_like(env_ids))
         for stored, values in zip(self._players, obs):
             _write(stored, "obs", cells, values)
@@ -87,17 +88,16 @@ class StepLog:
         self.forget(env_ids)
 
     def forget(self, env_ids: np.ndarray | slice) -> None:
-        """Forget the running trajectories of environments, and begin others."""
+        """Drop the running trajectories of environments, and begin new ones."""
         count = len(self._running[env_ids])
         self._running[env_ids] = np.arange(self._next_number, self._next_number + count)
         self._next_number += count
 
     def add_missing(self, name: str, like: np.ndarray, value: float) -> None:
-        """Add a column of the dtype of `like`; the cells so far get `value`."""
+        """Add a column of the dtype of `like`; existing cells get `value`."""
         for stored in self._players:
             if name not in stored and self._used:
-                # Cells so far need a value: those that were never written are
-                # arbitrary memory.
+                # The memory of existing cells is uninitialised.
                 stored[name] = self._empty(like)
                 stored[name][: self._used] = value
 
@@ -113,7 +113,7 @@ class StepLog:
         if not self._ended:
             return None
         env_ids, numbers, finals = map(np.concatenate, zip(*self._ended))
-        # Trajectories that have not ended sort last. Few bits sort faster.
+        # Running trajectories sort last. A smaller dtype sorts faster.
         count = len(numbers)
         places = np.full(self._next_number, count, np.min_scalar_type(-count - 1))
         places[numbers] = np.arange(count)
@@ -129,8 +129,8 @@ class StepLog:
     def transitions(self, player: int, ended: Ended, indexed: bool = False) -> dict[str, Tree]:
         """A player's columns of trajectories that ended, ``[N, ...]``, with ``next_obs``.
 
-        ``indexed`` returns both observations as `IndexedColumn`, over memory that is not written
-        to any more.
+        ``indexed`` returns both observations as `IndexedColumn`, over memory that is not
+        overwritten any more.
         """
         stored = dict(self._players[player])
         obs = stored.pop("obs")
@@ -147,9 +147,9 @@ class StepLog:
         return columns
 
     def drop_ended(self) -> None:
-        """Forget all trajectories but the running ones, whose cells move to the beginning."""
+        """Drop all ended trajectories; cells of running ones move to the beginning."""
         self._ended = []
-        # At most as many cells are moved as were added since the last time.
+        # At most as many cells are moved as were added since the last compaction.
         if self._used <= 2 * self._kept + _MIN_ROWS * self._env_num:
             return
         numbers = np.zeros(self._next_number, np.int64)
@@ -162,8 +162,7 @@ class StepLog:
         self._numbers[: self._used] = numbers[cells]
 
         def moved(leaf: np.ndarray, is_given: bool) -> np.ndarray:
-            # Samples that were handed out as indices still read the array that they were taken
-            # from.
+            # Samples that were returned as indices still read the old array.
             to = np.empty_like(leaf) if is_given else leaf
             to[: len(cells)] = leaf.take(cells, axis=0)
             if leaf.dtype == object:

@@ -1,4 +1,4 @@
-"""Finds out when environments or a policy hang, and where."""
+"""Detects environments and policies that hang, and reports where."""
 
 import sys
 import time
@@ -16,12 +16,12 @@ _DEBUGGERS = {"pdb", "bdb", "debugpy", "_pydevd_bundle", "pydevd", "IPython"}
 
 
 class Whereabouts(NamedTuple):
-    """Where a thread is.
+    """The position of a thread in the code.
 
     Attributes:
-        env: The environment of this process that is at work.
-        env_ids: Its id, or those whose process is waited for; empty if that is not known.
-        in_envs: Whether it is an environment or its manager, and not the policy.
+        env: The environment of this process that is running.
+        env_ids: Its id, or those of environments whose process has not answered; empty if unknown.
+        in_envs: Whether the thread is in an environment or its manager, not in the policy.
         code: The environment's method, or the innermost function.
         line: The innermost line.
     """
@@ -48,35 +48,35 @@ class Whereabouts(NamedTuple):
 
 
 class StepWatch:
-    """Notes when the environments are at work; one thread notes, another looks.
+    """Measures how long a step takes: one thread steps, another one checks.
 
     Attributes:
-        since: When the step under way began, by the monotonic clock.
-        launches: Whether it is the launch of the environments.
+        since: When the current step began, by the monotonic clock.
+        launches: Whether the current step launches the environments.
     """
 
     def __init__(self) -> None:
         self.since: float | None = None
         self.launches = False
-        self._seen: tuple[float, int, float] | None = None  # call, environment, since when
+        self._seen: tuple[float, int, float] | None = None  # step, environment, start time
         self._limit = durations.COLLECTOR_STEP_LIMIT
 
     def allow(self, manager_cfg: Settings) -> None:
-        """Wait longer than the env manager itself does, where its config sets limits."""
+        """Extend the limit beyond the env manager's own limits, if its config sets any."""
         given = [manager_cfg.get(name) or 0.0 for name in ("step_timeout", "reset_timeout")]
         self._limit = max(durations.COLLECTOR_STEP_LIMIT, sum(given) + 2.0)
 
     def stepping(self, launches: bool = False) -> None:
-        """A step begins now, or the launch of the environments."""
+        """Record the start of a step, or of the launch of the environments."""
         self.launches, self.since = launches, time.monotonic()
 
     def rest(self) -> None:
         self.since, self.launches = None, False
 
     def delay(self, thread_id: int | None) -> tuple[Whereabouts, float] | None:
-        """The place and the seconds of a step that takes long, in the thread ``thread_id``.
+        """Position and duration in seconds of a long step in the thread ``thread_id``.
 
-        The time is that of one environment if this is called several times a second.
+        If this is called several times a second, the duration is that of one environment.
         """
         since, now = self.since, time.monotonic()
         if since is None or now - since < durations.STEP_LOOK_AFTER:
@@ -89,7 +89,7 @@ class StepWatch:
         return place, now - self._seen[2]
 
     def overdue(self, thread_id: int | None) -> EnvTimeoutError | None:
-        """The error to report if an environment has not answered in time; as `delay`."""
+        """The error to report if an environment exceeds the limit; see `delay`."""
         delay = self.delay(thread_id)
         if delay is None:
             return None
@@ -109,12 +109,12 @@ def overdue_error(place: Whereabouts, limit: float) -> EnvTimeoutError:
 
 
 def find_place(frame: FrameType | None) -> Whereabouts:
-    """Where a thread is: in which environment, if it is in one of this process."""
+    """The position of a thread, and the environment of this process in which it is."""
     place = Whereabouts(None, (), False, *_position(frame))
     owners: list[Any] = []
     while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] in _DEBUGGERS:
-            # A user looks at it, and takes the time that it takes.
+            # A user is debugging: no limit applies.
             return Whereabouts(None, (), False, place.code, place.line)
         owner = frame.f_locals.get("self")
         owners.append(owner)
@@ -125,7 +125,7 @@ def find_place(frame: FrameType | None) -> Whereabouts:
             place = place._replace(env_ids=owner.pending or owner.ids, in_envs=True)
         elif isinstance(owner, BaseEnvManager):
             place = place._replace(in_envs=True)
-        # Not asked for by name: an env manager would ask its environments.
+        # From `__dict__`: an env manager would forward the attribute access to its environments.
         envs = getattr(owner, "__dict__", {}).get("envs")
         if isinstance(envs, Mapping):
             for env_id, member in list(envs.items()):

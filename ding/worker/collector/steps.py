@@ -1,4 +1,4 @@
-"""The types of acting: what collectors and evaluators take, count and keep."""
+"""Types of the acting loop: what collectors and evaluators take, count and store."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -12,21 +12,21 @@ from ding.data.chunks import packed, unpacked
 from ding.utils import allreduce_data
 from ding.utils.types import State
 
-#: The namedtuple of functions that is a policy's collect or eval mode; users make their own.
+#: A policy's collect or eval mode: a namedtuple of functions, or a custom object.
 Mode: TypeAlias = Any
-#: A `BaseEnvManager`, or a user's object with its methods.
+#: A `BaseEnvManager`, or a custom object with its methods.
 Envs: TypeAlias = Any
-#: Facts of an environment's step, by name.
+#: Info dict of an environment's step.
 Info: TypeAlias = Mapping[str, Any]
 #: Keyword arguments of a policy's ``forward``.
 Kwargs: TypeAlias = Mapping[str, Any]
 #: `Columns` or a list of rows.
 Samples: TypeAlias = list[dict[str, Any]]
-#: Samples, and how many of them belong to each trajectory.
+#: Samples, and the number of them in each trajectory.
 Harvest: TypeAlias = tuple[Samples, list[int]]
-#: Result of an evaluation: a number, or what a metric returns.
+#: Result of an evaluation: a number, or the return value of a metric.
 Result: TypeAlias = Any
-#: Called at each episode's end: source, env id, return, length, envstep, train_iter.
+#: Called at each episode's end with source, env id, return, length, envstep and train_iter.
 OnEpisode: TypeAlias = Callable[[str, int, float, int, int, int], None]
 #: Takes the transitions of trajectories by name, ``[N, ...]`` each, and the trajectories' lengths,
 #: int64 ``[M]``; returns both, rewritten.
@@ -35,10 +35,10 @@ OnTrajectories: TypeAlias = Callable[
 ]
 #: Called with a file name when the result is the best so far.
 SaveFn: TypeAlias = Callable[[str], object] | None
-#: One of these for all players, or one for each.
+#: One dict for all players, or a list with one per player.
 PlayersKwargs: TypeAlias = Kwargs | Sequence[Kwargs] | None
 
-#: The ``seed`` of a transition for which none was given, where others have one.
+#: The ``seed`` of a transition without a level seed, where other transitions have one.
 NO_SEED = -1
 
 
@@ -49,8 +49,8 @@ class Player:
     Attributes:
         mode: The policy's collect or eval mode.
         kwargs: Keyword arguments of its ``forward``.
-        train_iter: Training iteration of its weights; each transition carries it.
-        level_seeds: Seed of each environment's level, if transitions are to carry it.
+        train_iter: Training iteration of its weights, stored in each transition.
+        level_seeds: Seed of each environment's level, if transitions are to contain it.
         wanted: Whether its data is collected.
     """
 
@@ -82,21 +82,21 @@ class Episode:
 
 
 class Tally:
-    """Counts of a task, a call of ``collect``, an evaluation, or all since some moment.
+    """Counts of a task, a call of ``collect``, an evaluation, or a longer period.
 
     Args:
-        keep: Episodes, and returns, to remember: the newest. By default all.
-        infos: Whether episodes keep their whole infos, which may hold pictures, or ``result``
-            alone.
+        keep: Maximum number of episodes and returns to store, newest first. By default all.
+        infos: Whether to store whole infos of episodes, which may contain images; false: only
+            ``result``.
 
     Attributes:
-        envsteps: Environment steps that count (those that failed do not).
+        envsteps: Environment steps, without failed ones.
         samples: Training samples that were returned or sent.
-        dropped: Samples, and transitions of trajectories cut short, that are not learned from.
-        episode_count: Episodes that ended, including those not remembered.
-        seconds: Time that it took; the caller sets it.
+        dropped: Samples, and transitions of lost trajectories, that are not learned from.
+        episode_count: Episodes that ended, including those not stored.
+        seconds: Duration; set by the caller.
         returns: The first player's return of the newest episodes.
-        episodes: The newest ones that were counted here, not added from elsewhere.
+        episodes: The newest episodes counted here, without those of added tallies.
     """
 
     def __init__(self, keep: int | None = None, infos: bool = True) -> None:
@@ -116,7 +116,7 @@ class Tally:
             self.episodes.append(episode)
 
     def add(self, other: "Tally") -> None:
-        """Count what `other` has counted."""
+        """Add the counts of `other`."""
         self.envsteps += other.envsteps
         self.samples += other.samples
         self.episode_count += other.episode_count
@@ -125,13 +125,13 @@ class Tally:
         self.returns.extend(other.returns)
 
     def sum_over_ranks(self) -> None:
-        """Add the counts of all ranks and average the time; episodes stay those of this rank."""
+        """Sum the counts over all ranks and average the time; episodes stay those of this rank."""
         for name in _COUNTS:
             setattr(self, name, int(allreduce_data(getattr(self, name), "sum")))
         self.seconds = float(allreduce_data(self.seconds, "avg"))
 
     def row(self) -> dict[str, float]:
-        """Figures of at least one episode, by the names of the logged scalars."""
+        """Figures by scalar name; needs at least one episode."""
         returns = list(self.returns)
         return {
             "episode_count": len(returns),
@@ -178,7 +178,7 @@ class Tally:
 
 
 class SampleStock:
-    """Samples of consecutive trajectories, the oldest first."""
+    """A queue of samples of consecutive trajectories, oldest first."""
 
     def __init__(self) -> None:
         self._samples: Samples | None = None
@@ -197,7 +197,7 @@ class SampleStock:
             self._samples = [*before, *samples]
 
     def take(self, n: int | None = None) -> Samples:
-        """The n oldest samples, or all; the others stay."""
+        """Remove and return the n oldest samples, or all."""
         taken = self._samples
         if taken is None:
             return []
@@ -206,11 +206,11 @@ class SampleStock:
             return taken
         self._samples = taken[n:]
         if _is_columnar(taken):
-            taken = taken.apart()  # they may be changed without those that stay
+            taken = taken.apart()  # changes to them must not affect the samples left in the stock
         return taken[:n]
 
     def state_dict(self) -> State | None:
-        """The samples, if they are columnar; rows may hold what no file can."""
+        """The samples if they are columnar; rows may contain objects that cannot be saved."""
         return {"samples": packed(self._samples)} if _is_columnar(self._samples) else None
 
     def load_state_dict(self, state: State | None) -> None:
@@ -222,7 +222,7 @@ def _is_columnar(samples: Samples | None) -> TypeGuard[Columns]:
 
 
 def attribute(mode: Mode, name: str) -> Result:
-    """An attribute of a policy; ``None`` if a user's policy does not have it."""
+    """A policy's attribute; ``None`` if a custom policy does not have it."""
     try:
         return mode.get_attribute(name)
     except AttributeError:

@@ -1,4 +1,4 @@
-"""The parallel collector: the rollout of the serial ones, sent to a learner elsewhere."""
+"""The parallel collector: runs the same rollout as serial ones, and sends samples to a learner."""
 
 import time
 from collections.abc import Mapping
@@ -23,24 +23,25 @@ from ding.worker.collector.run_statistics import RunStatistics, freeze_statistic
 from ding.worker.collector.serial_collector import trajectory_length
 from ding.worker.collector.steps import Player, Tally, attribute
 
-#: A trajectory's last windows are shorter than nstep; this many times nstep keeps them few.
+#: The last n-step windows of a trajectory are shorter than nstep; trajectories of at least
+#: ``NSTEP_SPANS * nstep`` steps keep their share small.
 NSTEP_SPANS = 4
-#: Newest episodes that the report lists one by one.
+#: Maximum number of newest episodes that the report lists.
 MAX_EPISODES = 1000
 
 
 @PARALLEL_COLLECTOR_REGISTRY.register("zergling")
 class ZerglingParallelCollector(BaseParallelCollector):
-    """Collects with one policy, or evaluates it, and keeps it up to date meanwhile.
+    """Collects or evaluates with one policy, and keeps the policy up to date.
 
     A collect task ends when each environment has played ``env.manager.episode_num`` episodes, an
-    evaluation when ``env.n_evaluator_episode`` are played. The config has the fields of a task
-    (``env, policy, policy_update_path, collect_setting, eval_flag, seed``), and:
+    evaluation when ``env.n_evaluator_episode`` episodes have been played. The config contains the
+    fields of a task (``env, policy, policy_update_path, collect_setting, eval_flag, seed``), and:
 
     Config keys:
         print_freq: Seconds between two lines in the log.
-        compressor: For collectors that pack their samples; this one sends them as they are.
-        update_policy_second: Seconds between two looks for a new policy.
+        compressor: For collectors that compress their samples; this one does not.
+        update_policy_second: Seconds between two checks for a new policy.
     """
 
     config = dict(print_freq=5, compressor="lz4", update_policy_second=3)
@@ -74,13 +75,13 @@ class ZerglingParallelCollector(BaseParallelCollector):
         self._make_players(link)
         modes, env_num = [player.mode for player in self._players], self._env_manager.env_num
         if len(modes) == 1:
-            # The run noted what is assumed of a user's environments before it started.
+            # Assumptions about custom environments were logged before the run started.
             check_fit(self._field("policy"), self._env_manager, own_env=True)
         for mode in modes:
             mode.reset()
         self.waits_for = "policy"
         for source in self._sources:
-            # Collecting may begin with untrained weights; a return of these would count as a
+            # Collecting may begin with untrained weights; an evaluation of them would count as a
             # result.
             source.begin(self._ended, may_be_missing=not self._evaluate)
         self.waits_for = None
@@ -88,7 +89,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         if self._evaluate:
             freeze_statistics(self._env_manager, modes)
             if getattr(self._env_manager, "normalises", False):
-                # What the environments show was normalised before they had the run's statistics.
+                # The current observations were normalised without the run's statistics.
                 self._env_manager.reset()
             self._left = fair_shares(env_num, _eval_episodes(env_cfg, env_num))
         else:
@@ -98,7 +99,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
             given = env_cfg.get("manager", {}).get("episode_num")
             given = env_cfg.get("collector_episode_num") if given is None else given
             self._left = np.full(env_num, _number(given))
-            # As many samples a chunk as the learner would get from one call of a serial collector.
+            # Chunks of as many samples as one call of a serial collector would return.
             n_sample = modes[0].get_attribute("n_sample")
             lengths = [trajectory_length(mode, env_num, n_sample or env_num) for mode in modes]
             nsteps = [attribute(mode, "nstep") or 1 for mode in modes]
@@ -129,7 +130,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         return value
 
     def _of_players(self, name: str) -> list[Any]:
-        """A field of the task for each player: they share it, or it lists one value for each."""
+        """A task field for each player: one value for all, or a list with one value each."""
         value, number = self._cfg.get(name), self._player_num
         if not isinstance(value, list | tuple):
             return [value] * number
@@ -138,7 +139,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         return list(value[:number])
 
     def _make_players(self, link: CollectorLink) -> None:
-        """Players with the policies that were set, or else such as the task's configs say."""
+        """Create players with the given policies, or else with policies built from the config."""
         field = "eval" if self._evaluate else "collect"
         paths = self._of_players("policy_update_path")
         given = self._policy if isinstance(self._policy, list) else [self._policy]
@@ -178,7 +179,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         is_endless = self._predefined == INF
         episodes = self._rollout.step(self._tally, None if is_endless else self._left > 0)
         self._watch.rest()
-        if self._ended.is_set():  # perhaps long ago, and the worker is at another task
+        if self._ended.is_set():  # possibly long ago: the worker may already run another task
             return False
         for episode in episodes:
             self._left[episode.env_id] -= 1
@@ -198,13 +199,13 @@ class ZerglingParallelCollector(BaseParallelCollector):
         self._monitor.send_time = self._step_start - now
         self._monitor.sample_num = float(sent)
         if self._monitor.send_time >= durations.SEND_WAIT:
-            # The coordinator held the samples back, so the learner may be hundreds of updates ahead
+            # The coordinator delayed the samples, so the learner may be hundreds of updates ahead
             # of these weights.
             for source in self._sources:
                 source.look_soon()
 
     def _facts(self, sent: int) -> State:
-        """Count samples that were just sent; returns further fields of their message."""
+        """Count the samples that were just sent; returns further fields of their message."""
         self._tally.samples += sent
         train_iter, now = self._train_iter, time.monotonic()
         facts = {**self._counts(), "policy_iter": train_iter, "collect_iter": train_iter}
@@ -242,7 +243,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
     def get_finish_info(self) -> State:
         """The task's report in plain JSON; averages of nothing are ``None``.
 
-        ``predefined_episode_count`` is ``None`` if the task has no end.
+        ``predefined_episode_count`` is ``None`` if the task has no limit.
         """
         now = time.monotonic()
         return {
@@ -263,7 +264,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
         return [[e.env_id, e.returns[0], e.length] for e in list(self._tally.episodes)]
 
     def close(self) -> None:
-        """Stop after the step under way; the worker's environments stay open."""
+        """Stop after the current step; the worker's environments stay open."""
         super().close()
         self._ended_at = self._ended_at or time.monotonic()
 
@@ -279,7 +280,7 @@ class ZerglingParallelCollector(BaseParallelCollector):
 
 
 def _number(value: float | str | None) -> float:
-    """A number of episodes; ``None`` and all spellings of infinity are no limit."""
+    """A number of episodes; ``None`` and any spelling of infinity mean no limit."""
     return INF if value is None else float(value)
 
 

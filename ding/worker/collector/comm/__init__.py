@@ -1,4 +1,4 @@
-"""How collectors reach learners and the coordinator."""
+"""Collector workers: how collectors send samples and receive tasks and policies."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The worker that collects: its tasks, the samples that it writes, the policies that it reads."""
+"""The collector worker: its tasks, the samples that it writes and the policies that it reads."""
 
 import logging
 import os
@@ -35,14 +35,14 @@ Answer = TypeVar("Answer")
 
 _logger = logging.getLogger(__name__)
 
-#: Bytes of a stored chunk in addition to the samples, generously.
+#: Upper bound of the bytes of a stored chunk in addition to the samples.
 HEADER_SIZE = 4096
 
 
 class BaseCommCollector(CommWorker, CollectorLink):
     """Builds a collector for each task, runs it in a thread, and is its `CollectorLink`.
 
-    Where samples go and policies come from is up to a subclass, in the three abstract methods.
+    A subclass defines the transport of samples and policies, in the three abstract methods.
 
     Args:
         cfg: The worker's config; see `CommWorker`.
@@ -56,10 +56,10 @@ class BaseCommCollector(CommWorker, CollectorLink):
         CommWorker.__init__(self, cfg, name)
         CollectorLink.__init__(self, uid, name)
         self._task: CollectTask | None = None
-        self._tasks_change = threading.RLock()  # tasks begin and end one by one
-        self._versions: dict[str, object] = {}  # of policies when they were looked at last
+        self._tasks_change = threading.RLock()  # tasks begin and end one at a time
+        self._versions: dict[str, object] = {}  # last seen version of each policy
         self._sample_size = 0.0
-        self._kept_policy: str | None = None  # a copy of the weights that are evaluated
+        self._kept_policy: str | None = None  # name of the copy of the weights being evaluated
 
     def _answer_in_task(self, request: Request[Answer]) -> object:
         if not isinstance(request, SamplesRequest):
@@ -73,7 +73,7 @@ class BaseCommCollector(CommWorker, CollectorLink):
             report = ErrorReport.of(err)
             _logger.error("task %s failed: %s", task.task_id, report)
             with self._tasks_change:
-                # Another task may have begun while the collector of this one was asked.
+                # Another task may have begun while this one's collector was asked.
                 if self._task is task:
                     self.end_task()
             raise report.task_fail() from err
@@ -94,13 +94,13 @@ class BaseCommCollector(CommWorker, CollectorLink):
     def _close_task(self) -> TaskReport:
         with self._tasks_change:
             task = self._require_task()
-            # The report is made after the collector's last step, so that it counts all steps.
+            # The report follows the collector's last step, so that it counts all steps.
             task.close(durations.COLLECTOR_REPORT)
             try:
                 report, kept = task.report(), self._kept_policy
                 if kept is None:
                     return report
-                self._kept_policy = None  # the coordinator removes it
+                self._kept_policy = None  # the coordinator removes the copy
                 facts = {"eval_policy": kept, "policy_iter": report.info["train_iter"]}
                 return replace(report, info={**report.info, **facts})
             except Exception as err:
@@ -116,11 +116,11 @@ class BaseCommCollector(CommWorker, CollectorLink):
 
     @property
     def task(self) -> CollectTask | None:
-        """The running task; in a collector's thread its own, which takes nothing once it ended."""
+        """The running task; in a collector's thread, that collector's task even after it ended."""
         return own_task.get() or self._task
 
     def begin_task(self, task_info: Task) -> CollectTask:
-        """Start a new collector on a task, in a thread; one that still runs is closed.
+        """Start a new collector on a task, in a thread; a running task is closed first.
 
         Raises:
             ConfigError: A field of the task is missing.
@@ -139,12 +139,12 @@ class BaseCommCollector(CommWorker, CollectorLink):
         return self._task
 
     def end_task(self) -> None:
-        """Stop the running task, if there is one; environments that failed are replaced."""
+        """Stop the running task, if any; failed environments are replaced."""
         task, self._task = self._task, None
         if task is not None:
             task.close()
-            # They may be in any state, and one that hangs still steps in the thread of the old
-            # task.
+            # Failed environments may be in any state, and a hanging one is still being stepped in
+            # the old task's thread.
             if task.hangs or isinstance(task.error, EnvError):
                 self.parts.discard_envs()
         self._drop_kept_policy()
@@ -163,7 +163,7 @@ class BaseCommCollector(CommWorker, CollectorLink):
             self._task.collector.close()
 
     def policy_changed(self, path: str) -> bool:
-        """Whether a policy may have been published since it was last asked for; cheap."""
+        """Whether the policy may have been published again since the last call; cheap."""
         version = self.stores.weights.version(path)
         if version is None or version == self._versions.get(path):
             return False
@@ -172,16 +172,15 @@ class BaseCommCollector(CommWorker, CollectorLink):
 
     @abstractmethod
     def get_policy_update_info(self, path: str) -> Any:
-        """The newest published state of a policy, as its ``load_state_dict`` takes it, with the
-        training iteration as ``iter``.
+        """The newest published state of a policy, in the form for its ``load_state_dict``, with
+        the training iteration as ``iter``.
 
         Raises:
-            CheckpointError: There is none (then it is a `FileNotFoundError`, too), or it cannot be
-                read.
+            CheckpointError: It cannot be read; also a `FileNotFoundError` if there is none.
         """
 
     def _keep(self, path: str) -> str | None:
-        """Keep the weights of an evaluation under a separate name; the best will be kept."""
+        """Copy the weights being evaluated under a separate name, so that the best can be kept."""
         task = self.task
         if task is None or not task.collector_cfg.get("eval_flag"):
             return None
@@ -201,34 +200,34 @@ class BaseCommCollector(CommWorker, CollectorLink):
             _or_warn(self.stores.weights.remove, kept)
 
     def new_data_id(self) -> str:
-        """A unique name for samples, with those of buffer and worker."""
+        """A unique name for samples, which contains those of the buffer and the worker."""
         buffer_id = None if self.task is None else self.task.buffer_id
         return chunk_name(buffer_id or "", self._name, self._next_serial())
 
     def chunk_rows(self, samples: Sequence[object]) -> int:
-        """How many of the samples to send at once; see `CollectTask.chunk_rows`."""
+        """Number of samples to send at once; see `CollectTask.chunk_rows`."""
         if self.task is None:
             return len(samples)
         return self.task.chunk_rows(len(samples), self._expected_size(samples) / len(samples))
 
     @abstractmethod
     def send_stepdata(self, stepdata: Any, *args: Any) -> None:
-        """Store samples under a name; called, and to be defined, as ``send_stepdata(path,
-        stepdata)``. Waits until there is room.
+        """Store samples under a name. The base class calls, and a subclass defines, it as
+        ``send_stepdata(path, stepdata)``. Waits until there is room.
 
         Args:
-            path: Their name.
-            stepdata: Columns, a list of rows, or one row; or bytes of these from the collector's
-                ``compressor``.
+            path: The name.
+            stepdata: Columns, a list of rows, or one row; or the same as bytes, packed by the
+                collector's ``compressor``.
 
         Raises:
-            CheckpointWriteError: The store cannot write them.
-            DataError: `stepdata` is something else.
+            CheckpointWriteError: The store cannot write the samples.
+            DataError: `stepdata` has another type.
         """
 
     @abstractmethod
     def send_metadata(self, metadata: Mapping[str, Json]) -> None:
-        """Report samples that were sent, by ``metadata['data_id']``; see `CollectTask.put`."""
+        """Report stored samples by ``metadata['data_id']``; see `CollectTask.put`."""
 
     def backlog(self) -> int:
         return 0 if self.task is None else self.task.backlog()
@@ -246,7 +245,7 @@ class BaseCommCollector(CommWorker, CollectorLink):
 
     @property
     def collector_uid(self) -> str:
-        """Unique among all workers, and among the restarts of this one."""
+        """An id that is unique among all workers and all restarts of this worker."""
         return self._collector_uid
 
 

@@ -23,26 +23,26 @@ from ding.worker.messages import (
 
 _logger = logging.getLogger(__name__)
 
-#: Messages that may wait for the coordinator before the collector does.
+#: Maximum number of pending messages; the collector waits when there are more.
 MAX_BACKLOG = 256
-#: Samples of a chunk even if there is no room for them: then the collector waits.
+#: Minimum number of samples in a chunk, even without room for them: the collector then waits.
 MIN_ROWS = 16
-#: Messages in one answer.
+#: Maximum number of messages in one answer.
 MAX_ANSWER = 256
 INF = float("inf")
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 #: The task whose collector runs in this thread.
-#: Not the worker's current one: a collector that returns late from a hung environment or disk would
-#: report its samples to the task after its own.
+#: Not the worker's current task: a collector that returns late from a hung environment or disk
+#: would report its samples to the next task.
 own_task: "ContextVar[CollectTask | None]" = ContextVar("own_task", default=None)
 
 
 class CollectTask:
-    """Runs one task; its methods are for any thread.
+    """Runs one task; all methods may be called in any thread.
 
     Args:
         info: The task: ``task_id``, ``buffer_id`` and ``collector_cfg``.
-        collector: Collects for it.
+        collector: The task's collector.
         on_unsent: Called with the name of each chunk that no message will report.
 
     Attributes:
@@ -62,7 +62,7 @@ class CollectTask:
         self.collector_cfg: Mapping[str, object] = given if isinstance(given, Mapping) else {}
         self.ids: dict[str, Json] = {"task_id": self.task_id, "buffer_id": self.buffer_id}
         self._on_unsent = on_unsent
-        self._changed = threading.Condition()  # guards what follows
+        self._changed = threading.Condition()  # guards the attributes below
         self.error: BaseException | None = None
         self._pending: deque[ChunkReport] = deque()
         self._unreported: dict[str, int] = {}  # bytes of chunks without a message
@@ -80,10 +80,11 @@ class CollectTask:
         self._thread.start()
 
     def put(self, metadata: Mapping[str, Json]) -> None:
-        """Leave a message for the coordinator; waits while too many are pending.
+        """Queue a message for the coordinator; waits while too many are pending.
 
         Args:
-            metadata: ``data_id`` and more; perhaps ``size``, of samples that were not written here.
+            metadata: ``data_id`` and further fields; ``size`` if this task did not write the
+                samples.
 
         Raises:
             TaskClosed: The task was closed.
@@ -102,13 +103,13 @@ class CollectTask:
             self._changed.notify_all()
 
     def backlog(self) -> int:
-        """Messages that are pending."""
+        """Number of pending messages."""
         return len(self._pending)
 
     def chunk_rows(self, samples: int, size: float) -> int:
-        """How many of ``samples``, of about ``size`` bytes each, to send at once.
+        """Number of ``samples``, of about ``size`` bytes each, to send at once.
 
-        As many as there is room for, which is known when the coordinator has asked.
+        Limited by the free room, which is known after the coordinator's first request.
         """
         with self._changed:
             self._wait("coordinator", lambda: self._is_asked)
@@ -119,15 +120,15 @@ class CollectTask:
         return INF if self._quota is None else max(0.0, self._quota - self._written)
 
     def write(self, name: str, size: int, write: Callable[[], int]) -> int:
-        """Write a chunk when there is room for it, and try again while the disk is full.
+        """Write a chunk when there is room for it; retry while the disk is full.
 
         Args:
             name: The chunk's name.
-            size: Its approximate bytes.
-            write: Writes it; returns its bytes.
+            size: Its approximate size in bytes.
+            write: Writes the chunk; returns its size in bytes.
 
         Raises:
-            TaskClosed: The task has ended meanwhile.
+            TaskClosed: The task ended in the meantime.
             CheckpointWriteError: The file cannot be written, or the disk stays full.
         """
         with self._changed:
@@ -139,7 +140,7 @@ class CollectTask:
         deadline = time.monotonic() + durations.DISK_PATIENCE
         while True:
             try:
-                # Without the lock: a disk that hangs must not keep the coordinator from an answer.
+                # Without the lock: a hanging disk must not delay answers to the coordinator.
                 written = write()
             except CheckpointWriteError as err:
                 if err.errno not in _DISK_FULL or time.monotonic() >= deadline:
@@ -172,7 +173,7 @@ class CollectTask:
         except BaseException as err:
             error = err
         with self._changed:
-            if not self._closed:  # errors of a collector that was closed do not matter
+            if not self._closed:  # errors of a closed collector do not matter
                 self.error = self.error or error
             self._ended = True
             self._changed.notify_all()
@@ -185,16 +186,16 @@ class CollectTask:
         quota: float | None = None,
         gather: float | None = None,
     ) -> SamplesAnswer:
-        """The pending messages, the oldest first, and how far the task is.
+        """The pending messages, oldest first, and the progress of the task.
 
         Args:
             wait: Seconds to wait for a message or the end of the task.
-            quota: Bytes that may be written in this task up to now; ``None`` for no limit.
-            gather: Seconds for which the first message waits for more, as each request costs the
+            quota: Total bytes that the task may have written so far; ``None`` for no limit.
+            gather: Seconds for which the first message waits for more, since a request costs the
                 coordinator more than a message; ``None``: a few hundredths.
 
         Raises:
-            Exception: That of the collector, which has stopped.
+            Exception: The exception that stopped the collector.
         """
         deadline = time.monotonic() + wait
         gather = durations.MESSAGE_GATHER if gather is None else gather
@@ -206,7 +207,7 @@ class CollectTask:
                 self.error = self.collector.overdue(self._thread.ident)
                 if self.error or left <= 0:
                     break
-                # The coordinator has to know of one that waits for space.
+                # The coordinator must learn that the collector waits for space.
                 starved = self._waiting == "space"
                 span = 2 * gather if starved else durations.STEP_LOOK
                 self._changed.wait(min(left, span))
@@ -244,21 +245,21 @@ class CollectTask:
 
     @property
     def hangs(self) -> bool:
-        """Whether the collector was given up: its thread is still in an environment."""
+        """Whether the collector was abandoned because its thread is still in an environment."""
         return self._thread.is_alive() and self._closed
 
     def close(self, timeout: float = durations.COLLECTOR_STOP) -> None:
         """Stop the collector and drop pending chunks. Closing twice does nothing.
 
         Args:
-            timeout: Seconds to wait for the end of the step under way; fewer if that hangs.
+            timeout: Seconds to wait for the end of the current step; fewer if the step hangs.
         """
         with self._changed:
             self._closed = True
             self._changed.notify_all()
         self.collector.close()
         thread, deadline = self._thread, time.monotonic() + timeout
-        # A collector whose own call ends its task cannot wait for its own thread.
+        # `close` may be called in the collector's own thread, which cannot wait for itself.
         if thread is not threading.current_thread():
             while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
                 if (overdue := self.collector.overdue(thread.ident)) is not None:
@@ -276,7 +277,7 @@ class CollectTask:
             self._on_unsent(data_id)
 
     def report(self) -> TaskReport:
-        """The collector's report, with its episodes; raises its exception, if there was one."""
+        """The collector's report, with its episodes; raises the collector's exception, if any."""
         if self.error is not None:
             raise self.error
         episodes = self.collector.episode_info()

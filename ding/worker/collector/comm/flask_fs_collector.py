@@ -1,4 +1,4 @@
-"""The collector that a run uses, with the documented method for each request."""
+"""The standard collector worker, with the documented method for each request."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -19,7 +19,7 @@ from ding.worker.messages import (
 
 
 class CollectorSlave(CallbackSlave):
-    """Hands a coordinator's tasks to functions; a base of custom collectors.
+    """Passes a coordinator's tasks to callback functions; a base of custom collectors.
 
     Args:
         callback_fn: ``deal_with_resource()``, ``deal_with_collector_start(task_info)``,
@@ -36,21 +36,20 @@ class CollectorSlave(CallbackSlave):
 
 @COMM_COLLECTOR_REGISTRY.register("flask_fs")
 class FlaskFileSystemCollector(BaseCommCollector):
-    """A collector worker: samples go to the engine's stores, and policies come from there.
+    """A collector worker that writes samples to the engine's stores and reads policies from them.
 
-    Requests that come over HTTP are answered by `handle`. A subclass may extend the methods that
-    send and read.
+    `handle` answers HTTP requests. A subclass may extend the methods that send and read.
     """
 
     listens = True
 
     def start(self) -> None:
-        """Begin to take requests; a `ConfigError` if a folder cannot be used."""
+        """Start to accept requests; raises `ConfigError` if a folder cannot be used."""
         _ = self.stores
         super().start()
 
     def get_policy_update_info(self, path: str) -> Any:
-        self.policy_changed(path)  # notes the version that is read now
+        self.policy_changed(path)  # records the version that is read now
         kept = self._keep(path)
         try:
             found = self.stores.weights.newest(kept or path)
@@ -63,7 +62,7 @@ class FlaskFileSystemCollector(BaseCommCollector):
     def send_stepdata(self, path: str, stepdata: Any) -> None:  # type: ignore[override]
         task = self.task
         if isinstance(stepdata, bytes) and task is not None:
-            # Learners map files without decompression.
+            # Uncompressed, since learners map the files into memory.
             stepdata = get_data_decompressor(task.collector.compressor)(stepdata)
         rows: Any = [stepdata] if isinstance(stepdata, Mapping) else stepdata
         if not isinstance(rows, list):
@@ -81,15 +80,15 @@ class FlaskFileSystemCollector(BaseCommCollector):
         self.task.put(metadata)
 
     def deal_with_resource(self) -> Json:
-        """This worker's ``cpu`` and ``gpu``, and whether it knows all messages."""
+        """The worker's ``cpu`` and ``gpu``, and whether it supports all messages."""
         return self._answer_json(ResourceRequest())
 
     def deal_with_collector_start(self, task_info: Task) -> None:
-        """Begin a task; one that still runs is closed first. Raises `TaskFail` with the cause."""
+        """Begin a task; a running one is closed first. Raises `TaskFail` with the cause."""
         self.handle(StartTask("collector", task_info))
 
     def deal_with_collector_data(self) -> Json:
-        """News of the task as a list: messages, the oldest first, and the progress.
+        """News of the task as a list: messages, oldest first, and the progress.
 
         Raises:
             TaskFail: The collector's exception.

@@ -15,7 +15,7 @@ from ding.worker.messages import Json
 
 
 class NaiveCollector(Slave):
-    """Answers collector tasks with invented data.
+    """Answers collector tasks with made-up data.
 
     Each request for data writes one sample to a file in the folder ``prefix``, up to ``SAMPLES``.
     """
