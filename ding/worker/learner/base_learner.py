@@ -1,4 +1,4 @@
-"""The learner: a policy's updates, and what happens around them."""
+"""The learner: updates a policy, and calls hooks around the updates."""
 
 import logging
 import os
@@ -41,26 +41,26 @@ Loader: TypeAlias = IDataLoader | Generator[TrainData, None, None]
 
 @LEARNER_REGISTRY.register("base")
 class BaseLearner(Configurable):
-    """Learner: trains a policy on batches that are passed to `train`, or that `start` fetches.
+    """Trains a policy on batches that are passed to `train`, or that `start` fetches.
 
     Args:
         cfg: Learner config.
         policy: Learn mode; may be set later.
-        tb_logger: Writer of scalars that the caller owns; by default the learner makes one.
+        tb_logger: Writer of scalars that the caller owns; by default the learner creates one.
         dist_info: Rank and world size.
-        exp_name: Folder of the run; checkpoints go to ``<exp_name>/ckpt``.
+        exp_name: Folder of the run; checkpoints are saved in ``<exp_name>/ckpt``.
         instance_name: Prefix of the log and its scalars.
 
     Attributes:
         checkpoint_facts: Further entries for checkpoints, such as the result of an evaluation.
-        ckpt_name: Name of the next checkpoint; its iteration's number when ``None``.
-        ckpt_prefix: What names of numbered checkpoints begin with.
+        ckpt_name: Name of the next checkpoint; ``None`` to name it after the iteration.
+        ckpt_prefix: Prefix of the names of numbered checkpoints.
         collector_envstep: Environment steps collected when the newest batch was trained on.
-        last_iter: Counts the updates.
-        log_buffer: Values that the newest update logged: ``scalar``, ``scalars``, ``histogram``.
+        last_iter: Counter of updates.
+        log_buffer: Values logged by the newest update: ``scalar``, ``scalars``, ``histogram``.
         logger: ``None`` on ranks that do not log.
-        on_checkpoint: Called with the path of each checkpoint that was saved.
-        reward_model: Part of checkpoints as well; a pipeline sets it.
+        on_checkpoint: Called with the path of each saved checkpoint.
+        reward_model: Also saved in checkpoints; a pipeline sets it.
 
     Example:
 
@@ -152,34 +152,34 @@ class BaseLearner(Configurable):
         add_learner_hook(self._hooks, hook)
 
     def hooks(self, position: str) -> list[Hook]:
-        """The hooks of a position, in the order in which they are called."""
+        """The hooks of a position, in call order."""
         return list(self._hooks[position])
 
     def train(
         self, data: TrainData, envstep: int = -1, policy_kwargs: dict[str, Any] | None = None
     ) -> list[LogVars]:
-        """Update the policy once with a batch (an on-policy policy may make many updates of it).
+        """Update the policy with a batch, once or, for some on-policy policies, many times.
 
         Args:
             data: Rows or columns of a replay buffer or collector.
-            envstep: Environment steps collected so far, for the log; below 0 for unknown.
+            envstep: Environment steps collected so far, for the log; negative if unknown.
             policy_kwargs: Keyword arguments of the policy's ``forward``.
 
         Returns:
-            The policy's log without priorities: a dict for each of its updates, perhaps empty.
+            The policy's log without priorities: one dict per update, possibly empty.
 
         Raises:
             ConfigError: No policy is set.
-            DataError: A loss that the policy returned is NaN.
+            DataError: The policy returned a loss that is NaN.
         """
         if self._policy is None:
             raise ConfigError(f"{self.instance_name} has no policy: set learner.policy first")
         if envstep >= 0:
             self.collector_envstep = envstep
-        self._priority_info = dict  # priorities of the batch before do not belong to this one
+        self._priority_info = dict  # drop the previous batch's priorities
         self.call_hook("before_iter")
         start = time.perf_counter()
-        # The policy may change rows, or turn columns into them.
+        # The policy may modify rows, or convert columns to rows.
         is_columnar = isinstance(data, Columns) and data.is_columnar
         items = data.apart() if is_columnar else _identity(data)
         output = self._policy.forward(data, **(policy_kwargs or {}))
@@ -203,7 +203,7 @@ class BaseLearner(Configurable):
                 self.log_buffer[kind][name] = value
             else:
                 scalar[name] = value
-                # Not of tensors: to ask for a value waits for all that a GPU has to do.
+                # Not for tensors: reading a value waits for all queued GPU work.
                 if "loss" in name and type(seen := scalar[name]) is float and seen != seen:
                     raise DataError(
                         f"{self.instance_name}: the policy returned {name} = NaN at iteration "
@@ -216,11 +216,11 @@ class BaseLearner(Configurable):
     def start(self) -> None:
         """Train ``train_iterations`` times on batches that ``get_data`` fetches (parallel mode).
 
-        Ends early when the loader is closed; counts continue from a loaded state. An error saves a
-        checkpoint before it propagates.
+        Ends early if the loader is closed; counts continue from a loaded state. After an error, a
+        checkpoint is saved before the error propagates.
         """
-        # Here and not at the end: the state of a finished run counts all of its batches, so that a
-        # larger limit continues the run.
+        # Reset here, not at the end: a finished run's state must count all of its batches, so that
+        # a larger limit continues the run.
         if self._learner_done:
             self._batch_count = 0
         self._end_flag = self._learner_done = False
@@ -246,7 +246,7 @@ class BaseLearner(Configurable):
         self.call_hook("after_run")
 
     def setup_dataloader(self, loader: Loader | None = None) -> None:
-        """Make the loader that fetches batches ahead, or use ``loader``, which `close` closes.
+        """Create the loader that prefetches batches, or use ``loader``, which `close` closes.
 
         Raises:
             ConfigError: ``learner.get_data(batch_size)`` was not set.
@@ -269,7 +269,7 @@ class BaseLearner(Configurable):
         )
 
     def close(self) -> None:
-        """Close the loader and what this learner opened. Closing twice does nothing."""
+        """Close the loader and the learner's own writer. Closing twice does nothing."""
         if self._end_flag:
             return
         self._end_flag = True
@@ -280,8 +280,8 @@ class BaseLearner(Configurable):
             self.tb_logger.close()
 
     def call_hook(self, name: str) -> None:
-        """Call the hooks of a position, lowest priority value first; those that one of them
-        registers there from the next time on."""
+        """Call the hooks of a position, lowest priority value first; hooks registered during the
+        call run from the next call on."""
         for hook in self.hooks(name):
             hook(self)
 
@@ -291,23 +291,23 @@ class BaseLearner(Configurable):
             self.logger.info(s)
 
     def debug(self, s: str) -> None:
-        """Write a line to the log if it shows details."""
+        """Write a line to the log at debug level."""
         if self.logger is not None:
             self.logger.debug(s)
 
     def save_checkpoint(self, ckpt_name: str | None = None) -> None:
         """Save now, as ``<exp_name>/ckpt/<ckpt_name>`` or under the iteration's number.
 
-        The hook ``save_ckpt_after_run`` saves, so that a user's replacement of it is called.
+        Calls the hook ``save_ckpt_after_run``, so that a custom replacement of it is used.
 
         Raises:
-            CheckpointWriteError: The file cannot be written; a previous one is intact.
+            CheckpointWriteError: The file cannot be written; an earlier file is left intact.
         """
         named = (hook for hook in self._hooks["after_run"] if hook.name == "save_ckpt_after_run")
         hook = next(named, None)
         if hook is None:
-            # With a position other than after_iter, a file that cannot be written is an error: the
-            # caller asked for this one.
+            # At positions other than after_iter, a failed write raises an error, as the caller
+            # expects.
             hook = SaveCkptHook("save_ckpt_after_run", 20, position="after_run")
         self.ckpt_name, before = ckpt_name, self.ckpt_name
         try:
@@ -357,7 +357,7 @@ class BaseLearner(Configurable):
         """Restore counters and averages.
 
         Raises:
-            CheckpointError: The state is not one of a learner.
+            CheckpointError: The state is not a learner's.
         """
         require_entries("a learner", state_dict, ("last_iter", "collector_envstep"))
         self.last_iter.update(state_dict["last_iter"])
@@ -365,7 +365,7 @@ class BaseLearner(Configurable):
         self.collector_envstep = state_dict["collector_envstep"]
         if self._feed is not None:
             window = state_dict.get("monitor")
-            self._feed.load_window(window if isinstance(window, list) else [])  # an older form
+            self._feed.load_window(window if isinstance(window, list) else [])  # an old format
 
     @property
     def priority_info(self) -> LogVars:
@@ -387,7 +387,7 @@ class BaseLearner(Configurable):
 
     @property
     def train_iter(self) -> int:
-        """Updates so far."""
+        """Number of updates so far."""
         return self.last_iter.val
 
     @property
@@ -397,7 +397,7 @@ class BaseLearner(Configurable):
 
     @property
     def own_numbers(self) -> dict[str, float]:
-        """Means of the last values that a user's policy logs in addition to those of its base."""
+        """Means of recent values that only a custom policy logs, not its base class."""
         return {} if self._feed is None else self._feed.means(self._usual_numbers)
 
     @property
@@ -440,7 +440,7 @@ def _identity(data: TrainData) -> LogVars:
 
 
 def _prioritised(priority: Any, items: Columns | LogVars) -> LogVars:
-    """Priorities with the ids of their items; those of columns are looked up when they are read."""
+    """Priorities with the ids of their items; ids of columnar items are looked up when read."""
     return {"priority": priority, **(_identity(items) if isinstance(items, Columns) else items)}
 
 
@@ -448,7 +448,7 @@ def create_learner(cfg: Mapping[str, Any], **kwargs: object) -> BaseLearner:
     """Build the registered learner ``cfg.type``; ``cfg.import_names`` are imported first.
 
     Args:
-        cfg: The learner's ``type`` (``base`` if not given), and its keys that are not the defaults.
+        cfg: The learner's ``type`` (default: ``base``), and its keys that differ from the defaults.
         kwargs: Further arguments of `BaseLearner`.
 
     Example:

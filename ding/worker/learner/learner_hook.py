@@ -1,4 +1,4 @@
-"""Hooks around a learner's iterations: load, save, log; and what they see of it."""
+"""Hooks around a learner's iterations (load, save, log), and the interfaces that they use."""
 
 import os
 import re
@@ -16,9 +16,9 @@ from ding.utils.errors import CheckpointError, CheckpointWriteError, ConfigError
 from ding.utils.file_helper import names_by_age
 from ding.utils.types import State
 
-#: What an update logs, by name: numbers, tensors, lists of them; priorities under ``priority``.
+#: Values logged by an update, by name: numbers, tensors or lists; priorities under ``priority``.
 LogVars: TypeAlias = dict[str, Any]
-#: What a policy's ``forward`` takes: rows, ``Columns``, or what a user's policy asks for.
+#: Argument of a policy's ``forward``: rows, ``Columns``, or any type that a custom policy expects.
 TrainData: TypeAlias = Any
 #: A `BaseLearner`, or another object that calls hooks and has the attributes that they use.
 Engine: TypeAlias = Any
@@ -27,7 +27,7 @@ POSITIONS = ("before_run", "after_run", "before_iter", "after_iter")
 
 
 class Rewards(Protocol):
-    """A reward model, as the learner sees it; `checkpoint` is its part of a policy's checkpoint."""
+    """A reward model; `checkpoint` returns its part of a policy's checkpoint."""
 
     def state_dict(self) -> State: ...
     def load_state_dict(self, state_dict: State) -> None: ...
@@ -35,13 +35,13 @@ class Rewards(Protocol):
 
 
 class LearnMode(Protocol):
-    """A policy in the mode in which it learns: ``policy.learn_mode``."""
+    """A policy's learn mode: ``policy.learn_mode``."""
 
     def forward(self, data: TrainData, **kwargs: object) -> LogVars | list[LogVars | None] | None:
-        """Update once, or several times with a list of logs."""
+        """Update once, or several times and return a list of logs."""
 
     def monitor_vars(self) -> list[str]:
-        """Names of logged values that are worth a curve."""
+        """Names of logged values to be plotted."""
 
     def info(self) -> str: ...
     def get_attribute(self, name: str) -> Any: ...
@@ -52,9 +52,9 @@ class LearnMode(Protocol):
 
 
 class Hook(ABC):
-    """Something to call at a fixed place.
+    """A callable for a fixed position.
 
-    Hooks of lower ``priority`` run first; equal ones in the order in which they were added.
+    Hooks with lower ``priority`` run first; equal ones in the order of registration.
     """
 
     def __init__(self, name: str, priority: float, **kwargs: object) -> None:
@@ -65,12 +65,12 @@ class Hook(ABC):
 
     @property
     def name(self) -> str:
-        """Name of the hook, by which configs refer to it."""
+        """Name by which configs refer to the hook."""
         return self._name
 
     @property
     def priority(self) -> float:
-        """Order among the hooks of a position: lower ones run first."""
+        """Order among the hooks of a position: lower values run first."""
         return self._priority
 
     @abstractmethod
@@ -83,9 +83,9 @@ class LearnerHook(Hook):
 
     Args:
         name: Name by which configs refer to it.
-        priority: Hooks of lower numbers run first; at least 0.
+        priority: Hooks with lower values run first; at least 0.
         position: ``before_run``, ``after_run``, ``before_iter`` or ``after_iter``.
-        ext_args: Arguments of the kind of hook.
+        ext_args: Arguments of the hook class.
 
     Example:
 
@@ -123,7 +123,7 @@ class LearnerHook(Hook):
 
 
 class LoadCkptHook(LearnerHook):
-    """Loads ``ext_args.load_path`` into policy and counters; nothing when the path is empty."""
+    """Loads ``ext_args.load_path`` into policy and counters; does nothing if the path is empty."""
 
     def __call__(self, engine: Engine) -> None:
         path = self._ext_args.get("load_path")
@@ -152,11 +152,11 @@ class LoadCkptHook(LearnerHook):
 class SaveCkptHook(LearnerHook):
     """Saves policy and counters to ``<exp_name>/ckpt/``.
 
-    Between iterations a file that cannot be written is a warning; elsewhere it is an error.
+    A failed write is a warning after an iteration, and an error at other positions.
 
     Args:
-        ext_args: ``freq``, iterations between two files (for ``after_iter``), never when it is 0;
-            ``keep``, how many of the newest numbered files stay (all when it is 0).
+        ext_args: ``freq``, iterations between two files (for ``after_iter``), 0 for never;
+            ``keep``, the number of newest numbered files to keep, 0 for all.
     """
 
     def __call__(self, engine: Engine) -> None:
@@ -170,15 +170,15 @@ class SaveCkptHook(LearnerHook):
             save_file(path, to_device(checkpoint_state(engine), "cpu"))
             engine.info(f"{engine.instance_name} saved {path}")
             if keep := self._ext_args.get("keep"):
-                # The oldest go: a run that was resumed further back reuses lower numbers.
+                # By age, not number: a run resumed from an earlier checkpoint reuses numbers.
                 names = names_by_age(folder)
                 own = re.compile(re.escape(prefix) + r"iteration_\d+\.pth\.tar")
                 numbered = list(filter(own.fullmatch, names))
                 for old in numbered[:-keep]:
                     remove_file(os.path.join(folder, old))
         except CheckpointWriteError as error:
-            # The next one may succeed, and a full disk must not end a training of days; a
-            # checkpoint at the end has no next one.
+            # The next save may succeed, and a full disk must not end days of training; the final
+            # checkpoint has no next save.
             if self.position != "after_iter":
                 raise
             engine.logger.warning("%s; training continues", error)
@@ -189,8 +189,8 @@ class SaveCkptHook(LearnerHook):
 
 
 def checkpoint_state(engine: Engine) -> State:
-    """The policy's state, ``last_iter``, ``last_step``, perhaps ``reward_model``, and
-    ``eval_result`` if an evaluation was the reason for the checkpoint."""
+    """The policy's state, ``last_iter``, ``last_step``, optionally ``reward_model``, and
+    ``eval_result`` if an evaluation caused the checkpoint."""
     rewards = getattr(engine, "reward_model", None)
     return {
         **engine.policy.state_dict(),
@@ -202,20 +202,20 @@ def checkpoint_state(engine: Engine) -> State:
 
 
 class LogShowHook(LearnerHook):
-    """Writes the averages of the monitor every ``ext_args.freq`` iterations, never when it is 0."""
+    """Writes the monitor's averages every ``ext_args.freq`` iterations, 0 for never."""
 
     def __call__(self, engine: Engine) -> None:
         if engine.rank == 0 or not engine.only_monitor_rank0:
             engine.update_monitor()
             if self._is_due(engine):
                 engine.log_monitor()
-        # On each rank, also where nothing is shown: `log_reduce` would average an earlier update.
+        # On every rank, also if it does not log: `log_reduce` must not average older updates.
         for buffer in engine.log_buffer.values():
             buffer.clear()
 
 
 class LogReduceHook(LearnerHook):
-    """Averages what this iteration logged over all ranks."""
+    """Averages this iteration's log over all ranks."""
 
     def __call__(self, engine: Engine) -> None:
         if get_world_size() > 1:
@@ -240,19 +240,19 @@ hook_mapping: dict[str, type[LearnerHook]] = {
     "log_reduce": LogReduceHook,
 }
 
-#: The value of a short form in a config: a path, a number or a flag.
+#: The value of a hook's short form in a config: a path, a number or a flag.
 Value: TypeAlias = str | int | bool | None
 
 
 def _short(kind: str, name: str, position: str, arg: str, value: Value) -> LearnerHook:
-    # Averaging over ranks comes before what shows the averages.
+    # Averaging over ranks comes before the hooks that show averages.
     priority = 10 if kind == "log_reduce" else 20
     ext_args = EasyDict({arg: value} if arg else {})
     return hook_mapping[kind](name, priority, position=position, ext_args=ext_args)
 
 
-#: The short forms: config key to what builds the hook from the key's value. ``False`` or an empty
-#: value builds it as well; one with nothing to do (no path, a frequency of 0) does nothing.
+#: The short forms: a function for each config key that builds the hook from the key's value.
+#: ``False`` and empty values also build a hook, which does nothing (no path, or a frequency of 0).
 simplified_hook_mapping: dict[str, Callable[[Value], LearnerHook]] = {
     f"{kind}_{position}": partial(_short, kind, name, position, arg)
     for kind, name, position, arg in (
@@ -266,7 +266,7 @@ simplified_hook_mapping: dict[str, Callable[[Value], LearnerHook]] = {
 
 
 def register_learner_hook(name: str, hook_type: type[LearnerHook]) -> None:
-    """Make a hook class known by a name, for ``type`` in hook configs.
+    """Register a hook class under a name, for ``type`` in hook configs.
 
     Args:
         name: The name.
@@ -304,17 +304,17 @@ def build_learner_hook_by_cfg(cfg: EasyDict) -> dict[str, list[Hook]]:
     """Build hooks from their config.
 
     Args:
-        cfg: Hook names to either a full description (``type, position`` and optionally ``name``,
+        cfg: By hook name, either a full description (``type, position`` and optionally ``name``,
             ``priority`` (100) and ``ext_args``), or the value of a short form:
             ``load_ckpt_before_run`` (path), ``save_ckpt_after_iter`` and ``log_show_after_iter``
             (iterations between two), ``save_ckpt_after_run`` and ``log_reduce_after_iter``.
-            ``keep_ckpt`` is how many numbered checkpoints stay.
+            ``keep_ckpt`` is the number of numbered checkpoints to keep.
 
     Returns:
         Hooks by position, lowest priority value first.
 
     Raises:
-        ConfigError: A name that is neither, or an unknown hook type.
+        ConfigError: A name is not a short form and has no full description, or an unknown type.
     """
     hooks: dict[str, list[Hook]] = {position: [] for position in POSITIONS}
     for name, value in cfg.items():
@@ -343,7 +343,7 @@ def build_learner_hook_by_cfg(cfg: EasyDict) -> dict[str, list[Hook]]:
 
 
 def add_learner_hook(hooks: dict[str, list[Hook]], hook: LearnerHook) -> None:
-    """Add a hook at its place, after those of the same priority."""
+    """Insert a hook after all hooks with the same or a lower priority value."""
     place = hooks.setdefault(hook.position, [])
     place.append(hook)
     place.sort(key=lambda item: item.priority)
@@ -352,10 +352,10 @@ def add_learner_hook(hooks: dict[str, list[Hook]], hook: LearnerHook) -> None:
 def merge_hooks(
     hooks1: dict[str, list[Hook]], hooks2: dict[str, list[Hook]]
 ) -> dict[str, list[Hook]]:
-    """Hooks of both by position; of equal priority, those of ``hooks1`` come first.
+    """Merge the hooks of each position; at equal priority, those of ``hooks1`` come first.
 
     Raises:
-        ConfigError: They do not have the same positions.
+        ConfigError: The positions differ.
     """
     if set(hooks1) != set(hooks2):
         raise ConfigError(f"hooks have different positions: {sorted(hooks1)}, {sorted(hooks2)}")
@@ -366,7 +366,7 @@ def merge_hooks(
 
 
 def show_hooks(hooks: dict[str, list[Hook]]) -> None:
-    """Print each position's hooks in the order in which they run."""
+    """Print each position's hooks in call order."""
     for position, place in hooks.items():
         names = ", ".join(f"{hook.name}({hook.priority})" for hook in place)
         print(f"{position}: {names or '-'}")

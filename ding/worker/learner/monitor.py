@@ -11,7 +11,7 @@ import torch
 
 from ding.utils.autolog import LoggedModel, LoggedValue, TickTime
 
-#: Iterations in the averages.
+#: Number of iterations in the averages.
 WINDOW = 10
 
 _REDUCTIONS: dict[str, Callable[[list[float]], "np.floating | float"]] = {
@@ -28,7 +28,7 @@ class TickMonitor(LoggedModel[TickTime]):
     """Times and losses of the last ``expire`` iterations.
 
     ``monitor.avg["total_loss"]()`` is the mean over the window; ``max``, ``min``, ``val`` (the
-    newest) and ``std`` likewise. ``names`` are values in addition to the times.
+    newest) and ``std`` work in the same way. ``names`` are values in addition to the times.
     """
 
     data_time = LoggedValue(float)
@@ -41,17 +41,17 @@ class TickMonitor(LoggedModel[TickTime]):
                 self.register_attribute_value(kind, name, partial(self._reduced, name, kind))
 
     def _reduced(self, name: str, kind: str) -> float:
-        """One figure of the window; 0 while it is empty."""
+        """One statistic of the window; 0 if the window is empty."""
         values = self.recent(name)
         return float(_REDUCTIONS[kind](values)) if values else 0.0
 
     def recent(self, name: str) -> list[float]:
-        """The values of a name in the window, the oldest first."""
+        """The values of a name in the window, oldest first."""
         return [value for _, value in self.range_values[name]()]
 
 
 def get_simple_monitor_type(properties: Sequence[str] = ()) -> type[TickMonitor]:
-    """A monitor class with further values, by name."""
+    """A monitor class with additional values, by name."""
 
     class SimpleTickMonitor(TickMonitor):
         def __init__(self, time_: TickTime, expire: int | float) -> None:
@@ -61,17 +61,17 @@ def get_simple_monitor_type(properties: Sequence[str] = ()) -> type[TickMonitor]
 
 
 class MonitorFeed:
-    """The logged values of the last iterations; a monitor converts them when it is read.
+    """Stores the logged values of the last iterations; a monitor converts them when it is read.
 
     Args:
         names: Values to monitor, in addition to ``train_time`` and ``data_time``.
-        every_number: Whether to monitor all other numbers, too.
+        every_number: Whether to monitor all other numbers as well.
     """
 
     def __init__(self, names: Sequence[str], every_number: bool = False) -> None:
         self._wanted = list(dict.fromkeys(names))
         self._every_number = every_number
-        # One more than the window: ranges include the value before them.
+        # One more than the window: ranges include the preceding value.
         self._recent: deque[Mapping[str, object]] = deque(maxlen=WINDOW + 1)
 
     def names(self) -> list[str]:
@@ -80,7 +80,7 @@ class MonitorFeed:
         return [name for name in self._monitored() if name in came and name not in _TIMES]
 
     def means(self, beyond: Container[str]) -> dict[str, float]:
-        """Means of the monitored values with other names."""
+        """Means of the monitored values whose names are not in ``beyond``."""
         if not self._every_number and all(name in beyond for name in self._wanted):
             return {}
         names = [name for name in self.names() if name not in beyond]
@@ -92,7 +92,7 @@ class MonitorFeed:
 
     @property
     def monitor(self) -> TickMonitor:
-        """The figures of the last iterations; one that is kept follows later ones."""
+        """A monitor of the last iterations; it keeps following the feed."""
         return _FedMonitor(self, self._monitored())
 
     def _monitored(self) -> list[str]:
@@ -107,7 +107,7 @@ class MonitorFeed:
         return list(dict.fromkeys(names))
 
     def window(self) -> list[dict[str, float]]:
-        """The monitored values of the last iterations, in plain numbers."""
+        """The monitored values of the last iterations, as plain numbers."""
         names = frozenset(self._monitored())
         return [
             {name: _number(v) for name, v in values.items() if name in names and v is not None}
@@ -115,12 +115,12 @@ class MonitorFeed:
         ]
 
     def recent(self, name: str) -> list[float]:
-        """The values of a name in the last iterations, in plain numbers."""
+        """The values of a name in the last iterations, as plain numbers."""
         values = (logged.get(name) for logged in self._rows())
         return [_number(value) for value in values if value is not None]
 
     def _rows(self) -> tuple[Mapping[str, object], ...]:
-        # A copy: the training thread adds while another one reports.
+        # A copy: the training thread appends while another thread reads.
         return tuple(self._recent)
 
     def load_window(self, window: Sequence[Mapping[str, float]]) -> None:
@@ -135,7 +135,7 @@ class _FedMonitor(TickMonitor):
         clock = TickTime()
         super().__init__(clock, WINDOW, names)
         self._feed = feed
-        for values in feed.window():  # for readers of single values and ranges
+        for values in feed.window():  # for code that reads single values and ranges
             for name, value in values.items():
                 self.ranged_data(name).append(value)
             clock.step()

@@ -1,4 +1,4 @@
-"""Replay buffers: one ring of columns, and ways to draw from it."""
+"""Replay buffers: several sampling methods over one ring of columns."""
 
 import lazy_loader
 

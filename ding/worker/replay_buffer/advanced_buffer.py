@@ -16,7 +16,7 @@ from ding.data.priorities import checked_priorities
 from ding.utils.errors import DataError
 from ding.utils.registry_factory import BUFFER_REGISTRY
 
-#: What the buffer itself says about an item; such keys of incoming items are not kept.
+#: Keys that the buffer adds to sampled items; it drops them from pushed ones.
 _OWN = frozenset({"replay_unique_id", "replay_buffer_idx", "use", "staleness", "priority", "IS"})
 
 _ONE = np.ones(1, np.float32)
@@ -25,13 +25,13 @@ Facts = dict[str, np.ndarray | IdColumn]
 
 
 def to_positive_index(idx: int | None, size: int) -> int | None:
-    """A slice bound that counts from the end, counted from the start; None stays None."""
+    """Convert a slice bound that counts from the end to one from the start; None stays None."""
     return idx if idx is None or idx >= 0 else size + idx
 
 
 def without_limits(cfg: EasyDict, size: int) -> EasyDict:
-    """The settings of a buffer of another size that gives as many batches as are asked for: its
-    items are all that there ever are, such as an expert's."""
+    """The settings for a buffer of another size, without limits on sampling: for a fixed set of
+    items, such as demonstrations."""
     usual = AdvancedReplayBuffer.default_config()
     limits = ("max_use", "max_staleness", "thruput_controller")
     return EasyDict(cfg, replay_buffer_size=size, **{name: usual[name] for name in limits})
@@ -41,10 +41,10 @@ def without_limits(cfg: EasyDict, size: int) -> EasyDict:
 class AdvancedReplayBuffer(PrioritisedBuffer):
     """Prioritised replay buffer (Schaul et al. 2016) with limits on use and staleness.
 
-    Sampled items have these keys in addition: ``replay_unique_id`` and ``replay_buffer_idx`` (to
+    Sampled items have these additional keys: ``replay_unique_id`` and ``replay_buffer_idx`` (to
     be passed to `update`), ``use`` (how often sampled), ``staleness`` (learner
     iterations since the policy that collected it, -1 if it has no ``collect_iter``), ``priority``,
-    and ``IS``, its importance weight (at most 1).
+    and ``IS``, the importance weight (at most 1).
 
     Args:
         cfg: ``replay_buffer_size``, ``max_use``, ``max_staleness``, ``alpha``, ``beta``,
@@ -110,18 +110,18 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
     def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
         """Store one item (a mapping), or each item of a list.
 
-        New items take their own ``priority`` if they have one, otherwise the highest so far.
+        A new item gets its own ``priority`` if it has one, otherwise the highest so far.
 
         Raises:
-            DataError: An item that is no mapping, or a priority that is NaN, infinite or negative;
-                nothing is stored then.
+            DataError: An item is not a mapping, or a priority is NaN, infinite or negative; nothing
+                is stored then.
         """
         with self._lock:
             if self._controller.enabled:
                 total = len(data) if isinstance(data, list) else 1
                 allowed, reason = self._controller.can_push(total)
                 if not allowed:
-                    # Not raised: collecting continues, and the learner catches up meanwhile.
+                    # Not raised: collection continues, and the learner catches up meanwhile.
                     self._log.refuse("push", reason)
                     return
                 self._log.served("push")
@@ -129,7 +129,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             self._push(data)
 
     def _push(self, data: Items | Item) -> None:
-        """Store items without the buffer's own keys, but with the priorities among them."""
+        """Store items, without the buffer's own keys except priorities."""
         if not isinstance(data, list):
             if isinstance(data, Mapping) and _OWN.isdisjoint(data):
                 self._store(data, iters=as_iters([data.get("collect_iter", -1)]))
@@ -166,7 +166,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         given = [row.get("priority") for row in rows]
         priorities = None
         if any(value is not None for value in given):
-            # New items are to be seen at least once (Schaul et al. 2016, algorithm 1, line 6).
+            # New items should be sampled at least once (Schaul et al. 2016, algorithm 1, line 6).
             highest = self._priorities.highest
             filled = [highest if value is None else value for value in given]
             priorities = checked_priorities(filled, len(rows))
@@ -181,17 +181,17 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         cur_learner_iter: int,
         sample_range: slice | None = None,
     ) -> Items | None:
-        """Draw items in proportion to their priority ** alpha, one from each of `size` shares.
+        """Draw items with probability proportional to priority ** alpha, in `size` strata.
 
         Args:
-            size: How many.
+            size: Number of items.
             cur_learner_iter: The learner's iteration, for staleness.
-            sample_range: Draw only among these items, counted from the oldest on:
-                ``slice(-10, None)`` are the newest ten.
+            sample_range: Draw only from these items, counted from the oldest:
+                ``slice(-10, None)`` selects the newest ten.
 
         Returns:
             ``Columns`` if the items are columnar, otherwise a list, independent of the buffer.
-            None if there are too few items, or the throughput limits forbid it.
+            None if there are too few items, or the throughput limits forbid sampling.
         """
         with self._lock:
             self._remove_stale(cur_learner_iter)
@@ -205,7 +205,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             has_limit = self._max_use != float("inf")
             if has_limit and not distinct:
                 slots = self._within_max_use(slots, among)
-            # While priorities are equal all weights are ones, which need two copies a sample.
+            # If all priorities are equal, all weights are 1: skip two copies per sample.
             weighed = None
             if not priorities.all_equal:
                 weighed = priorities.of(slots), priorities.weights(slots, self._beta, among)
@@ -229,7 +229,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             self._monitor.note(sampled=size)
             self._note_facts(facts, cur_learner_iter)
             if has_limit:
-                # Last: the batch above is gathered from these slots.
+                # Last, since the batch above is gathered from these slots.
                 self._remove(np.unique(slots[self._use[slots] >= self._max_use]))
             return data
 
@@ -253,13 +253,13 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         return True
 
     def _uses_left(self, slots: np.ndarray) -> np.ndarray:
-        """How often each may still be sampled."""
+        """How often each slot may still be sampled."""
         return np.ceil(self._max_use - self._use[slots]).astype(np.int64)
 
     def _within_max_use(self, slots: np.ndarray, among: np.ndarray | None) -> np.ndarray:
-        """Other items in place of those that a batch holds more often than ``max_use`` allows.
+        """Replace items that a batch contains more often than ``max_use`` allows.
 
-        There must be as many uses left, in all, as are drawn.
+        The remaining uses of all items must suffice for the batch.
         """
         while (over := _repeats(slots) >= self._uses_left(slots)).any():
             all_slots = self._ring.slots() if among is None else among
@@ -270,7 +270,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         return slots
 
     def _count_use(self, slots: np.ndarray, distinct: bool) -> np.ndarray:
-        """How often items that are sampled now have been; int64 [n]."""
+        """Count the items sampled now; returns how often each was sampled, int64 [n]."""
         if not distinct:
             np.add.at(self._use, slots, 1)
             return self._use.take(slots)
@@ -280,7 +280,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
         return use
 
     def _note_facts(self, facts: Callable[[], Facts], cur_iter: int) -> None:
-        """Every ``print_freq`` samples (0: never), log figures of the last ``average_range``."""
+        """Every ``print_freq`` samples (0: never), log statistics of the last ``average_range``."""
         self._sample_count += 1
         left = -self._sample_count % self._attr_freq
         if left < self._recent.maxlen:  # type: ignore[operator]
@@ -293,12 +293,12 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
     def _remove_stale(self, cur_iter: int) -> None:
         if self._max_staleness == float("inf"):
             return
-        age = cur_iter - self._collect_iter  # empty slots have -1, as items of unknown age
+        age = cur_iter - self._collect_iter  # -1 in empty slots and for items of unknown age
         self._remove(np.flatnonzero((self._collect_iter >= 0) & (age > self._max_staleness)))
 
     @property
     def alpha(self) -> float:
-        """Exponent of priorities in the odds that an item is drawn."""
+        """Exponent of the priorities in the sampling probabilities."""
         return self._priorities.alpha
 
     @alpha.setter
@@ -308,7 +308,7 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
 
     @property
     def beta(self) -> float:
-        """How far ``IS`` corrects for prioritised drawing; grows to 1 over ``anneal_step``."""
+        """Exponent of the importance weights ``IS``; anneals to 1 over ``anneal_step``."""
         return self._beta
 
     @beta.setter
@@ -327,10 +327,10 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
             }
 
     def load_state_dict(self, _state_dict: State, deepcopy: bool = False) -> None:
-        """Go on where the buffer stood that gave this state.
+        """Restore a buffer's saved state.
 
         Args:
-            deepcopy: Not needed: what is loaded is a copy, except for objects inside of items.
+            deepcopy: Ignored: loaded data is always copied, except for objects inside items.
         """
         super().load_state_dict(_state_dict)
 
@@ -339,24 +339,24 @@ class AdvancedReplayBuffer(PrioritisedBuffer):
     def _load(self, state: State) -> np.ndarray:
         slots = super()._load(state)
         self._sample_count = int(state["sample_count"])
-        if state["first_beta"] == self._cfg.beta:  # otherwise another one is wanted from now on
+        if state["first_beta"] == self._cfg.beta:  # a changed config overrides the saved value
             self._beta = float(state["beta"])
-        # The limit may be lower than that of the run which saved the state.
+        # The limit may be lower than in the run that saved the state.
         self._remove(slots[self._use[slots] >= self._max_use])
         return slots
 
 
 def _staleness(iters: np.ndarray, cur_iter: int) -> np.ndarray:
-    """Iterations since those; -1 where they are unknown."""
+    """Iterations since ``iters``; -1 where unknown."""
     staleness = cur_iter - iters
-    # For few numbers `argmin` is several times faster than a reduction.
+    # For few numbers, `argmin` is several times faster than a reduction.
     if len(iters) and iters[iters.argmin()] < 0:
         staleness[iters < 0] = -1
     return staleness
 
 
 def _repeats(slots: np.ndarray) -> np.ndarray:
-    """How often each slot stands before its own place, int64 ``[n]``."""
+    """How often each slot occurs before its own position, int64 ``[n]``."""
     order = np.argsort(slots, kind="stable")
     ordered = slots[order]
     first = np.searchsorted(ordered, ordered)

@@ -1,4 +1,4 @@
-"""How a config becomes a replay buffer."""
+"""Builds a replay buffer from its config."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,12 +14,12 @@ from ding.utils.registry_factory import BUFFER_REGISTRY, component
 def create_buffer(cfg: Mapping[str, Any], *args: object, **kwargs: object) -> IBuffer:
     """Build the registered buffer ``cfg.type``; ``cfg.import_names`` are imported first.
 
-    With ``cfg.multi_buffer`` there is one of them for each section of ``cfg`` that has a
-    ``replay_buffer_size``.
+    With ``cfg.multi_buffer``, a `MultiBuffer` is built: a buffer for each section of ``cfg`` that
+    has a ``replay_buffer_size``.
 
     Args:
-        cfg: The buffer's ``type``, and those of its keys that are not the defaults.
-        args: Passed on to the class, as are ``kwargs``: ``tb_logger``, ``exp_name``.
+        cfg: The buffer's ``type``, and its keys that differ from the defaults.
+        args: Passed to the class, as are ``kwargs``: ``tb_logger``, ``exp_name``.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""A replay buffer that is filled with chunks, where its samples are drawn."""
+"""A replay buffer in the learner's process that is filled with chunks."""
 
 import threading
 from collections import deque
@@ -24,9 +24,9 @@ from ding.worker.replay_buffer.episode_buffer import EpisodeReplayBuffer
 from ding.worker.replay_buffer.naive_buffer import SequenceReplayBuffer
 from ding.worker.seams import Samples
 
-#: Look up which chunks were evicted after this share of the rows has been evicted.
+#: Check which chunks were evicted after this fraction of the rows was evicted.
 _LOOK_AFTER = 1 / 32
-#: Reads the samples of a chunk, as many as its metadata say.
+#: Reads a chunk's samples; raises an error if their number differs from the metadata.
 ReadChunk = Callable[[ChunkReport], Samples]
 
 
@@ -36,39 +36,39 @@ class _Held:
 
     name: str
     first: int  # number of its first item, counted over all pushes
-    end: int  # behind its last one
-    rows: np.ndarray | None  # rows of the chunk that its items are; ``None``: all of them
+    end: int  # one more than the number of its last item
+    rows: np.ndarray | None  # rows of the chunk that are in the buffer; ``None``: all
 
 
 @dataclass(frozen=True)
 class ReplayNews:
-    """What has changed since the last time."""
+    """Changes since the last call."""
 
-    received: tuple[str, ...]  # chunks that were taken in, or that were in the buffer already
-    left: tuple[str, ...]  # chunks none of whose samples is in the buffer any more
+    received: tuple[str, ...]  # chunks that were read, or were already in the buffer
+    left: tuple[str, ...]  # chunks without any sample left in the buffer
     bad: tuple[tuple[str, str], ...]  # chunks that cannot be read: name and cause
     rows: int  # samples in the buffer now
-    starved: bool  # whether the buffer gave no batch when it was last asked
+    starved: bool  # whether the last call of `sample` returned no batch
 
 
 class ChunkReplay:
-    """Takes in the chunks that a coordinator names, and draws batches of their samples.
+    """Reads the chunks that a coordinator names, and draws batches of their samples.
 
-    It knows which chunks its samples are of, so that they can be kept as long as they are needed:
-    a buffer that is made again is given the same chunks, and `load_state_dict` before that restores
-    which of their samples were left, their priorities and how often they were used.
+    It tracks the chunk of each sample, so that chunks are kept as long as they are needed: a
+    restarted buffer reads the same chunks again. Call `load_state_dict` before, to restore which of
+    their samples were left, their priorities and how often they were used.
 
-    Safe for threads: one takes in, another one draws.
+    Thread-safe: one thread reads chunks, another one draws.
 
     Args:
-        cfg: Config of the replay buffer; ``type`` names any registered one. A class that derives
-            from no built-in one is assumed to drop its oldest items first.
+        cfg: Config of the replay buffer, of any registered ``type``. A class that does not derive
+            from a built-in one is assumed to evict its oldest items first.
         exp_name: The run's folder.
         name: The buffer's name in logs and tags.
-        tb_logger: Where the buffer writes scalars.
+        tb_logger: Writer for the buffer's scalars.
 
     Raises:
-        ConfigError: A buffer that samples something other than single rows.
+        ConfigError: The buffer samples something other than single rows.
     """
 
     def __init__(self, cfg: Mapping[str, Any], exp_name: str, name: str, tb_logger: object) -> None:
@@ -76,39 +76,39 @@ class ChunkReplay:
         self.buffer: IBuffer = create_buffer(
             own, tb_logger=tb_logger, exp_name=exp_name, instance_name=name
         )
-        self._changed = threading.Condition()  # guards what follows, and the buffer
+        self._changed = threading.Condition()  # guards the attributes below and the buffer
         self._named: deque[tuple[ChunkReport, int]] = deque()
-        self._held: dict[str, _Held] = {}  # the oldest first
-        #: By chunk: the rows that were there in a state, and perhaps their priorities and uses.
+        self._held: dict[str, _Held] = {}  # oldest first
+        #: By chunk: the rows in a loaded state, and their priorities and uses if known.
         self._saved: dict[str, dict[str, np.ndarray]] = {}
         self._pushed = 0  # items, over all pushes
-        self._looked_at = 0  # items that had left when it was last looked which
+        self._looked_at = 0  # evicted items at the last check for evicted chunks
         self._received: list[str] = []
         self._left: list[str] = []
         self._bad: list[tuple[str, str]] = []
         self._starved = False
-        #: Rewrites the rewards of what is taken in.
+        #: Rewrites the rewards of chunks when they are read.
         self.rewards: ChunkRewards | None = None
 
     # ------------------------------------------------------------------ in
 
     def name_chunks(self, chunks: Sequence[ChunkReport], envstep: int) -> None:
-        """The coordinator names chunks; `take_in` reads them."""
+        """Queue chunks that the coordinator has named; `take_in` reads them."""
         with self._changed:
             self._named.extend((chunk, envstep) for chunk in chunks)
 
     def take_in(self, read: ReadChunk, until: Callable[[], bool] = lambda: False) -> None:
-        """Read the chunks that were named, and keep their samples.
+        """Read the queued chunks, and store their samples.
 
         Args:
-            until: Whether to leave the rest for the next call.
+            until: Returns whether to leave the remaining chunks for the next call.
         """
         while True:
             with self._changed:
                 if not self._named or until():
                     return
                 chunk, envstep = self._named.popleft()
-                # A coordinator that did not get the answer names its chunks again.
+                # A coordinator that did not receive the answer names its chunks again.
                 if chunk.data_id in self._held:
                     self._received.append(chunk.data_id)
                     continue
@@ -123,8 +123,8 @@ class ChunkReplay:
                     self._bad.append((chunk.data_id, cause))
 
     def _push(self, chunk: ChunkReport, samples: Samples, envstep: int) -> None:
-        """Push those rows of a chunk that may be drawn."""
-        # Other rings would take priorities for one more entry of their items.
+        """Push the rows of a chunk that may be drawn."""
+        # Other ring buffers would store priorities as an ordinary entry of the items.
         is_other = not isinstance(self.buffer, RingBuffer)
         keeps_priority = is_other or isinstance(self.buffer, AdvancedReplayBuffer)
         samples = with_facts(samples, chunk, keeps_priority)
@@ -137,7 +137,7 @@ class ChunkReplay:
         first, before, n = self._pushed, 0 if ring is None else ring.push_count, len(samples)
         if n:
             self.buffer.push(samples, envstep)
-            n = n if ring is None else ring.push_count - before  # it may refuse them
+            n = n if ring is None else ring.push_count - before  # the buffer may reject them
         self._pushed += n
         self._received.append(chunk.data_id)
         if n:
@@ -153,30 +153,30 @@ class ChunkReplay:
     # ------------------------------------------------------------------ out
 
     def sample(self, batch_size: int, train_iter: int) -> tuple[Samples | None, int]:
-        """A batch, if the buffer gives one now, and what `wait_for_more` needs if it does not."""
+        """A batch, or ``None`` if the buffer yields none; and the argument of `wait_for_more`."""
         with self._changed:
             batch = self.buffer.sample(batch_size, train_iter)
             self._starved = batch is None
             return batch, self._pushed
 
     def wait_for_more(self, seen: int) -> None:
-        """Wait for samples that were not there when `sample` returned ``seen``; a while at most."""
+        """Wait, for a limited time, for samples added after `sample` returned ``seen``."""
         with self._changed:
             self._changed.wait_for(lambda: self._pushed != seen, durations.POLL)
 
     def update(self, priority_info: Mapping[str, Any]) -> None:
-        """Give sampled items the priorities that learning gave them."""
+        """Set the priorities of sampled items that the learner computed."""
         with self._changed:
             self.buffer.update(dict(priority_info))
 
-    # ------------------------------------------------------------------ what became of it
+    # ------------------------------------------------------------------ reports
 
     def take_news(self) -> ReplayNews:
-        """What has changed since the last call."""
+        """The changes since the last call."""
         with self._changed:
             rows = int(self.buffer.count())
             left = self._pushed - rows
-            # To look compares the numbers of all rows with all chunks, which is too slow for each
+            # The check compares the numbers of all rows with all chunks: too slow for every
             # answer.
             if left - self._looked_at > _LOOK_AFTER * rows:
                 self._looked_at = left
@@ -196,14 +196,14 @@ class ChunkReplay:
                 self._left.append(one.name)
 
     def _facts(self) -> Mapping[str, np.ndarray]:
-        """Columns of the stored items, by age: ``number``; perhaps ``priority`` and ``use``."""
+        """Columns of the stored items, by age: ``number``; ``priority`` and ``use`` if known."""
         if isinstance(self.buffer, RingBuffer):
             return self.buffer.item_facts()
         return {"number": np.arange(self._pushed - int(self.buffer.count()), self._pushed)}
 
     @property
     def rows(self) -> int:
-        """Samples that it holds."""
+        """Number of samples in the buffer."""
         with self._changed:
             return int(self.buffer.count())
 
@@ -229,7 +229,7 @@ class ChunkReplay:
             }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what that buffer knew of each sample, when its chunk is named again."""
+        """Restore a state: each sample's data is applied when its chunk is named again."""
         ends = np.cumsum(state["counts"])
         with self._changed:
             for i, chunk in enumerate(state["chunks"]):
@@ -239,23 +239,23 @@ class ChunkReplay:
                 self.buffer.beta = state["beta"]
 
     def close(self) -> None:
-        """Close the buffer, if it can be."""
+        """Close the buffer, if it has a `close` method."""
         if hasattr(self.buffer, "close"):
             self.buffer.close()
 
 
 def buffer_config(cfg: Mapping[str, Any]) -> EasyDict:
-    """The config of a buffer that chunks can be put into.
+    """The config of a buffer for chunks.
 
     Raises:
-        ConfigError: A buffer that samples something other than single rows.
+        ConfigError: The buffer samples something other than single rows.
     """
     own = EasyDict(cfg)
     own.setdefault("type", "advanced")
-    own["enable_track_used_data"] = False  # the coordinator looks after the chunks
+    own["enable_track_used_data"] = False  # the coordinator tracks the chunks
     if "thruput_controller" in own:
-        # The coordinator's rate limiter keeps to these bounds (`sample_ratio`): a buffer that
-        # turned samples away as well would lose them.
+        # The coordinator's rate limiter enforces these bounds (`sample_ratio`): samples that the
+        # buffer rejected as well would be lost.
         controller = dict(own.thruput_controller or {})
         controller.pop("push_sample_rate_limit", None)
         own.thruput_controller = controller
@@ -269,10 +269,10 @@ def buffer_config(cfg: Mapping[str, Any]) -> EasyDict:
 
 
 def read_rows(read: Callable[[str], Samples], chunk: ChunkReport) -> Samples:
-    """The samples of a chunk that its metadata name.
+    """The samples of a chunk that its metadata select.
 
     Raises:
-        DataError: They are not in the chunk.
+        DataError: The chunk does not contain them.
     """
     name, rows, facts = parse_meta({"data_id": chunk.data_id, **chunk.meta})
     samples = read(name)
@@ -286,7 +286,7 @@ def read_rows(read: Callable[[str], Samples], chunk: ChunkReport) -> Samples:
 
 
 def with_facts(samples: Samples, chunk: ChunkReport, keeps_priority: bool = True) -> Samples:
-    """Samples with what the collector said of them, unless they say it themselves."""
+    """Add the collector's metadata to samples that do not contain them."""
     _, _, facts = parse_meta({"data_id": chunk.data_id, **chunk.meta})
     facts.pop("row")
     if not keeps_priority:
@@ -301,9 +301,9 @@ def with_facts(samples: Samples, chunk: ChunkReport, keeps_priority: bool = True
 
 
 def _with_columns(samples: Columns, facts: Mapping[str, np.ndarray]) -> Columns:
-    """Samples with columns that they have not.
+    """Add columns that the samples do not have.
 
-    Frames that rows share stay shared, if they can: the buffer stores each of them once.
+    Frames that rows share stay shared if possible: the buffer stores each of them once.
     """
     known = samples.raw_columns() or {}
     return samples.with_columns(

@@ -1,4 +1,4 @@
-"""The reward model of a parallel run: it sees chunks where a buffer takes them in."""
+"""The reward model of a parallel run: rewrites rewards when a buffer reads chunks."""
 
 import threading
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ from ding.worker.seams import Samples
 
 
 class ChunkRewards:
-    """Rewrites the rewards of chunks; safe for threads: one takes in chunks, another one trains.
+    """Rewrites the rewards of chunks; thread-safe: one thread reads chunks, another one trains.
 
     Args:
         cfg: The section ``reward_model`` of the main config.
-        policy: Its section ``policy``, compiled: shapes of observations and actions.
-        device: Where networks are computed.
+        policy: The compiled section ``policy``, for the shapes of observations and actions.
+        device: Device of the networks.
         tb_logger: Writer of scalars.
     """
 
@@ -45,13 +45,13 @@ class ChunkRewards:
         self._is_new = False
 
     def taken_in(self, samples: Samples, again: bool) -> Samples:
-        """Samples of a chunk with the model's rewards.
+        """The samples of a chunk with the model's rewards.
 
         Args:
-            again: Whether they were taken in before, by a learner whose state this one has.
+            again: Whether this is a second reading, after a restart from a saved state.
 
         Raises:
-            ConfigError: They are not transitions of one step.
+            ConfigError: The samples are not one-step transitions.
         """
         columns = samples if isinstance(samples, Columns) else Columns.from_rows(list(samples))
         reward: Any = columns.columns.get("reward")
@@ -73,7 +73,7 @@ class ChunkRewards:
         return [{**row, "reward": as_found[i]} for i, row in enumerate(samples)]
 
     def drawn(self, batch: Samples, train_iter: int, envstep: int) -> Any:
-        """A batch as the policy learns from it; the model trains first if a chunk has come."""
+        """A batch with the rewards to learn from; trains the model first if a chunk was added."""
         with self._lock:
             if self._is_new:
                 self._is_new = False
@@ -90,6 +90,6 @@ class ChunkRewards:
             self._model.load_state_dict(dict(state_dict))
 
     def checkpoint(self) -> State:
-        """What a checkpoint of the policy holds of it."""
+        """The model's part of a policy's checkpoint."""
         with self._lock:
             return self._model.checkpoint()

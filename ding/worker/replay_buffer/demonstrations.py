@@ -1,4 +1,4 @@
-"""Own experience and an expert's, drawn together."""
+"""Draws the agent's own experience together with an expert's demonstrations."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,19 +12,19 @@ from ding.utils.errors import DataError
 from ding.worker.replay_buffer.advanced_buffer import AdvancedReplayBuffer
 from ding.worker.replay_buffer.multi_buffer import BufferGroup
 
-#: What stands before the number in the ids of sampled items; an expert's numbers are negative.
+#: Prefix of the ids of sampled items; the numbers of an expert's items are negative.
 _PREFIX = "item"
 
 
 class DemonstrationBuffer(BufferGroup):
-    """Two buffers behind one interface: what is pushed goes into the first, batches come of both.
+    """Two buffers behind one interface: items are pushed to the first, batches come from both.
 
-    The second one holds demonstrations, which never leave. Each keeps its own priorities.
+    The second one contains demonstrations, which are never evicted. Each has its own priorities.
 
     Args:
         own: Buffer of own experience, of the type ``advanced``.
-        demonstrations: That of the expert's, likewise.
-        share: The expert's share of a batch.
+        demonstrations: Buffer of demonstrations, of the same type.
+        share: Fraction of demonstrations in a batch.
     """
 
     def __init__(
@@ -37,19 +37,19 @@ class DemonstrationBuffer(BufferGroup):
 
     @property
     def replay_buffer_size(self) -> int:
-        """Room for own experience."""
+        """Capacity for own experience."""
         return self.own.replay_buffer_size
 
     @property
     def push_count(self) -> int:
-        """Items of own experience that ever came."""
+        """Number of items of own experience ever pushed."""
         return self.own.push_count
 
     def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
         self.own.push(data, cur_collector_envstep)
 
     def sample(self, batch_size: int, cur_learner_iter: int) -> Items | None:
-        """A batch, the expert's part first; None when one of the buffers has too few."""
+        """A batch, demonstrations first; None if one of the buffers has too few items."""
         of_expert = round(self._share * batch_size)
         if of_expert == 0:
             return self._sample_own(batch_size, cur_learner_iter)
@@ -64,13 +64,13 @@ class DemonstrationBuffer(BufferGroup):
         return None if data is None else _labelled(data, lambda number: number)
 
     def sample_demonstrations(self, batch_size: int, cur_learner_iter: int) -> Columns | None:
-        """A batch of demonstrations alone."""
+        """A batch of demonstrations only."""
         data = self.demonstrations.sample(batch_size, cur_learner_iter)
-        # Item 0 of both buffers has to be distinguished as well, so -n would not do.
+        # Not -n: item 0 of the two buffers must differ as well.
         return None if data is None else _labelled(data, lambda number: -1 - number)
 
     def update(self, info: Mapping[str, Any]) -> None:
-        """Take in the priorities of a batch's items, of whichever buffer they are."""
+        """Update the priorities of a batch's items in their buffers."""
         numbers = id_numbers(info["replay_unique_id"], _PREFIX)
         slots = np.asarray(info["replay_buffer_idx"])
         priority = torch.as_tensor(info["priority"])
@@ -88,11 +88,11 @@ class DemonstrationBuffer(BufferGroup):
                 )
 
     def clear(self) -> None:
-        """Forget own experience; demonstrations stay."""
+        """Remove own experience; demonstrations stay."""
         self.own.clear()
 
     def count(self) -> int:
-        """Own items and demonstrations that there are."""
+        """Number of stored items, including demonstrations."""
         return self.own.count() + self.demonstrations.count()
 
     def save_data(self, file_name: str) -> None:

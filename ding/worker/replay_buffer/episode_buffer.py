@@ -8,8 +8,8 @@ from ding.worker.replay_buffer.naive_buffer import NaiveReplayBuffer
 class EpisodeReplayBuffer(NaiveReplayBuffer):
     """Each item is an episode: a list of transitions, or their ``Columns``.
 
-    As with other buffers, `push` takes a list for a list of items: a single episode is to be
-    wrapped in one, and of training samples each one is an item.
+    As in other buffers, `push` treats a list as a list of items: wrap a single episode in a list;
+    of a list of training samples, each one becomes an item.
     """
 
     _columnar = False

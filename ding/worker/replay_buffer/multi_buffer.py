@@ -1,4 +1,4 @@
-"""Several replay buffers of the same data, for learners that use it in several ways."""
+"""Several replay buffers of the same data, for learners that need several kinds of batches."""
 
 import os
 from collections.abc import Mapping
@@ -40,8 +40,9 @@ class MultiBuffer(BufferGroup):
     """Adds all data to every buffer, and draws a batch from each.
 
     Args:
-        cfg: The settings of all buffers, ``type`` among them, and under the name of each its own.
-        args: For each buffer, behind its config.
+        cfg: The common settings of all buffers, including ``type``, and a section by the name of
+            each buffer with its own settings.
+        args: Passed to each buffer after its config.
     """
 
     def __init__(self, cfg: EasyDict, *args: object, **kwargs: object) -> None:
@@ -65,7 +66,7 @@ class MultiBuffer(BufferGroup):
 
     @property
     def push_count(self) -> int:
-        """Number of items that were ever pushed."""
+        """Number of items ever pushed."""
         return max(buffer.push_count for buffer in self._buffers.values())
 
     def push(self, data: Items | Item, cur_collector_envstep: int) -> None:
@@ -73,14 +74,14 @@ class MultiBuffer(BufferGroup):
             buffer.push(data, cur_collector_envstep)
 
     def update(self, info: Mapping[str, Mapping[str, Any]]) -> None:
-        """Pass on the information under each buffer's name."""
+        """Pass each buffer the information under its name."""
         for name, part in info.items():
             self._buffers[name].update(part)
 
     def sample(  # type: ignore[override]
         self, batch_size: int | Mapping[str, int], cur_learner_iter: int
     ) -> dict[str, Items] | None:
-        """A batch of each buffer by its name; ``None`` when one of them gives none.
+        """A batch of each buffer by name; ``None`` if one of them yields none.
 
         Args:
             batch_size: One size for all buffers, or the size for each.
@@ -88,23 +89,23 @@ class MultiBuffer(BufferGroup):
         one = None if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
         sizes = one or batch_size
         assert isinstance(sizes, Mapping)
-        # Asked of all first: a buffer that gave a batch in vain would have counted its use.
+        # Check all buffers first: a batch that is discarded would still count as use.
         if any(buffer.count() < sizes[name] for name, buffer in self._buffers.items()):
             return None
         batches: dict[str, Items] = {}
         for name, buffer in self._buffers.items():
             batch = buffer.sample(sizes[name], cur_learner_iter)
-            if batch is None:  # it has dropped stale items, or its limits forbid it
+            if batch is None:  # it has evicted stale items, or its limits forbid sampling
                 return None
             batches[name] = batch
         return batches
 
     def count(self) -> int:
-        """The count of the buffer with the fewest items."""
+        """The number of items in the smallest buffer."""
         return min(buffer.count() for buffer in self._buffers.values())
 
     def save_data(self, file_name: str) -> None:
-        """One file for each buffer: ``data.pkl`` becomes ``data_policy.pkl`` and so on."""
+        """Write one file per buffer: ``data.pkl`` becomes ``data_policy.pkl`` and so on."""
         for name, buffer in self._buffers.items():
             buffer.save_data(_named(file_name, name))
 

@@ -1,4 +1,4 @@
-"""Uniform replay: single items, runs of items, and a window that grows."""
+"""Uniform replay: of single items, of sequences, and of a growing window."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ class NaiveReplayBuffer(RingBuffer):
     """First-in, first-out replay buffer with uniform sampling.
 
     Args:
-        cfg: ``replay_buffer_size`` (items) and others of ``default_config``.
+        cfg: ``replay_buffer_size`` (items) and the other keys of ``default_config``.
         tb_logger: Writer of scalars that the caller owns.
         exp_name: Folder of the run.
         instance_name: Prefix of the log.
@@ -49,10 +49,10 @@ class NaiveReplayBuffer(RingBuffer):
         """Draw items uniformly.
 
         Args:
-            size: How many.
-            cur_learner_iter: Not used here.
-            sample_range: Draw only among these items, counted from the oldest on:
-                ``slice(-10, None)`` are the newest ten.
+            size: Number of items.
+            cur_learner_iter: Ignored.
+            sample_range: Draw only from these items, counted from the oldest:
+                ``slice(-10, None)`` selects the newest ten.
             replace: Whether an item may be drawn twice.
 
         Returns:
@@ -73,7 +73,7 @@ class NaiveReplayBuffer(RingBuffer):
             return self._ring.take(slots)
 
     def _window(self, sample_range: slice | None) -> range:
-        """What may be sampled, as positions by age."""
+        """The items that may be sampled, as positions by age."""
         window = range(self.count())
         return window if sample_range is None else window[sample_range]
 
@@ -83,21 +83,21 @@ class NaiveReplayBuffer(RingBuffer):
 
 @BUFFER_REGISTRY.register("elastic")
 class ElasticReplayBuffer(NaiveReplayBuffer):
-    """Samples only the newest items, how many of them depending on the environment step.
+    """Samples only from the newest items; their number depends on the environment step.
 
-    ``cfg.set_buffer_size``, if given, is a function of the environment step that returns the
-    number of items; without it all items are used.
+    ``cfg.set_buffer_size``, if given, maps the environment step to the number of items; without it
+    all items are used.
     """
 
     config = dict(type="elastic")
 
     def _set_up(self) -> None:
         self._size_at: Callable[[int], int] | None = self._cfg.get("set_buffer_size")
-        self._current_size: int | None = None  # all of them
+        self._current_size: int | None = None  # ``None``: all items
         self.update(0)
 
     def update(self, envstep: int) -> None:  # type: ignore[override]
-        """Use as many of the newest items as the config says for this environment step."""
+        """Set the number of newest items to use at this environment step."""
         if self._size_at is not None:
             with self._lock:
                 self._current_size = max(int(self._size_at(envstep)), 1)
@@ -118,7 +118,7 @@ class ElasticReplayBuffer(NaiveReplayBuffer):
 
 @BUFFER_REGISTRY.register("sequence")
 class SequenceReplayBuffer(NaiveReplayBuffer):
-    """Samples runs of items that were pushed one after the other."""
+    """Samples sequences of items that were pushed one after the other."""
 
     def sample(  # type: ignore[override]
         self,
@@ -128,14 +128,14 @@ class SequenceReplayBuffer(NaiveReplayBuffer):
         sample_range: slice | None = None,
         replace: bool = False,
     ) -> Items | None:
-        """Draw runs uniformly by where they start.
+        """Draw sequences with uniformly distributed first items.
 
         Args:
-            batch: Number of runs.
-            sequence: Items in a run.
-            cur_learner_iter: Not used here.
-            sample_range: Runs lie within these items, counted from the oldest on.
-            replace: Whether two runs may start at the same item.
+            batch: Number of sequences.
+            sequence: Number of items in a sequence.
+            cur_learner_iter: Ignored.
+            sample_range: Sequences lie within these items, counted from the oldest.
+            replace: Whether two sequences may start at the same item.
 
         Returns:
             ``batch`` lists of ``sequence`` rows (each a ``Columns`` if the items are columnar), or

@@ -1,4 +1,4 @@
-"""The parts around a buffer, under one name."""
+"""Collects a buffer's helper classes under one name."""
 
 from ding.data.buffer.monitors import (
     PeriodicThruputMonitor,

@@ -1,4 +1,4 @@
-"""Learners as parts of a parallel run: how batches come in and weights and results go out."""
+"""Learner workers: how learners receive batches, and send weights and results."""
 
 import lazy_loader
 

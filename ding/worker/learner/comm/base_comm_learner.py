@@ -1,4 +1,4 @@
-"""The worker that trains: its tasks, the samples that it reads, and the weights that it writes."""
+"""The learner worker: its tasks, the samples that it reads and the weights that it writes."""
 
 import os
 import threading
@@ -53,13 +53,13 @@ Answer = TypeVar("Answer")
 class BaseCommLearner(CommWorker):
     """Trains on the chunks that a coordinator names, and publishes weights and results.
 
-    What it reads and publishes is up to a subclass, in the abstract methods.
+    A subclass defines the transport, in the abstract methods.
 
     Args:
-        cfg: As `CommWorker` takes it; ``send_policy_freq``; ``prefetch``, batches that wait ready;
-            ``iteration_timeout`` and ``heartbeat_tolerance`` in seconds; ``multi_gpu``: whether
-            this is one of several processes that train together (each task says which, and forms
-            a new group).
+        cfg: The config of `CommWorker`, and: ``send_policy_freq``; ``prefetch``, the number of
+            batches permitted ahead; ``iteration_timeout`` and ``heartbeat_tolerance`` in seconds;
+            ``multi_gpu``: whether this is one of several processes that train together (each task
+            lists them, and forms a new group).
     """
 
     kind: Kind = "learner"
@@ -70,31 +70,31 @@ class BaseCommLearner(CommWorker):
         self._timer = EasyTimer()  # for subclasses
         self._multi_gpu = bool(cfg.get("multi_gpu", False))
         self._group = LearnerGroup()
-        self._rank, self._world_size = 0, 1  # in the task
+        self._rank, self._world_size = 0, 1  # in the current task
         self._lock = threading.Lock()
-        self._task: TrainingTask | None = None  # the one that the coordinator works with
-        self._last_task: TrainingTask | None = None  # perhaps still at its end
-        #: The newest task's replay buffer by its id; for a task that has the same, it stays.
+        self._task: TrainingTask | None = None  # the coordinator's current task
+        self._last_task: TrainingTask | None = None  # may still be ending
+        #: The newest task's replay buffer by its id; kept for a next task with the same id.
         self.replays: dict[str, ChunkReplay] = {}
 
     @abstractmethod
     def send_policy(self, state_dict: Version) -> None:
-        """Publish a version of the policy, under the name `policy_id`; called in a separate thread
+        """Publish a version of the policy under the name `policy_id`; called in a separate thread
         with a copy.
 
         Args:
-            state_dict: ``model`` and perhaps ``env_statistics``; ``iter``, the number of updates;
+            state_dict: ``model``, optionally ``env_statistics``; ``iter``, the number of updates;
                 ``envstep``, ``time``, ``learner``.
 
         Raises:
-            OSError: It cannot be stored now; it will be tried again.
+            OSError: It cannot be stored now; the caller will retry.
         """
 
     @abstractmethod
     def get_data(self, batch_size: int) -> object:
         """The next batch that the coordinator has permitted: samples, or functions that each load
-        one. Waits until there is one, and is ``None`` if there will be no more. Called in the
-        training thread."""
+        one sample. Waits for it; returns ``None`` if no batch will follow. Called in the training
+        thread."""
 
     @abstractmethod
     def send_learn_info(self, learn_info: LearnInfo) -> None:
@@ -103,21 +103,21 @@ class BaseCommLearner(CommWorker):
     @property
     @abstractmethod
     def hooks4call(self) -> list[LearnerHook]:
-        """Hooks that publish before the first and after every ``send_policy_freq``-th update and at
-        the end, and report every result."""
+        """Hooks that publish weights before the first update, after every
+        ``send_policy_freq``-th update and at the end, and report every result."""
 
     @property
     def task(self) -> TrainingTask | None:
-        """The task that runs."""
+        """The current task."""
         return self._task
 
     @property
     def policy_id(self) -> str:
-        """Name under which collectors look for the task's policy."""
+        """Name under which collectors read the task's policy."""
         return self._any_task().info.policy_id
 
     def _draw(self, task: TrainingTask) -> Samples | None:
-        """A batch of the replay buffer; waits for one, and is ``None`` if the task ends instead."""
+        """Wait for a batch of the replay buffer; ``None`` if the task ends first."""
         replay, learner = self._replay(task), task.learner
         batch_size = learner.policy.get_attribute("batch_size")
         while not task.feed.closed:
@@ -132,17 +132,17 @@ class BaseCommLearner(CommWorker):
         return None
 
     def _batches(self, task: TrainingTask) -> Generator[object, None, None]:
-        """What `get_data` returns to the learner of a task, until there is no more."""
+        """Yields what `get_data` returns to a task's learner, until it returns ``None``."""
         batch_size = task.learner.policy.get_attribute("batch_size")
         while (data := self.get_data(batch_size)) is not None:
-            # Columns stay columns only as long as their rows are not read.
+            # Checked first: reading rows of columns converts them to rows.
             if isinstance(data, Columns) or not isinstance(data, list):
                 yield data
             else:
                 yield [load() for load in data] if data and all(map(callable, data)) else data
 
     def _replay(self, task: TrainingTask) -> ChunkReplay:
-        """The task's buffer, which outlives the task."""
+        """The task's replay buffer, which outlives the task."""
         if task.replay is None:
             name, info = task.info.buffer_id or "", task.info
             replay = ChunkReplay(info.buffer_cfg, info.exp_name, name, task.learner.tb_logger)
@@ -168,10 +168,10 @@ class BaseCommLearner(CommWorker):
         return Resources(os.cpu_count() or 1, gpus)
 
     def _start_task(self, given: Task) -> None:
-        """Begin a task; what is left of another one ends first."""
+        """Begin a task; the previous task is ended first."""
         self._leave_task()
         if self._last_task is not None:
-            self._give_up_if_hung(self._last_task)  # its state has to be saved
+            self._give_up_if_hung(self._last_task)  # waits until its state is saved
         try:
             info = LearnerTaskInfo.of(given)
             self._rank, self._world_size = self._place(info)
@@ -196,7 +196,7 @@ class BaseCommLearner(CommWorker):
             raise ErrorReport.of(error).task_fail() from error
 
     def _place(self, info: LearnerTaskInfo) -> tuple[int, int]:
-        """The rank in a task, and the number of processes that train together."""
+        """The process's rank in a task, and the number of processes that train together."""
         if not self._multi_gpu:
             return 0, 1
         if info.meeting is None:
@@ -208,13 +208,13 @@ class BaseCommLearner(CommWorker):
 
     def _begin(self, task: TrainingTask) -> None:
         info = task.info
-        self.stores.weights.version(info.policy_id)  # a name that cannot be used is found now
+        self.stores.weights.version(info.policy_id)  # raises now if the name is invalid
         own = info.buffer_id or ""
         for other in self.replays.keys() - {own}:
             self.replays.pop(other).close()
         task.replay = self.replays.get(own)
         if info.meeting is not None and self._multi_gpu:
-            # Before the policy is made, which gives all ranks the same weights.
+            # Before the policy is created, which broadcasts the same weights to all ranks.
             self._group.meet(info.meeting)
         learner = self._create_learner(vars(info), self._batches(task))
         learner.send_policy = task.send_policy  # type: ignore[attr-defined]
@@ -240,15 +240,15 @@ class BaseCommLearner(CommWorker):
         if request.envstep:
             task.learner.collector_envstep = request.envstep
         if request.env_statistics:
-            known = merged([cast(dict[str, Any], request.env_statistics)])  # lists as arrays
+            known = merged([cast(dict[str, Any], request.env_statistics)])  # lists to arrays
             task.learner.policy.set_attribute("env_statistics", known)
         if request.chunks:
             self._replay(task).name_chunks(request.chunks, request.envstep)
         if task.replay is not None:
-            # The answer must not take long, however many chunks a learner has to read again.
+            # Answer soon, even if a restarted learner has many chunks to read again.
             deadline, read = time.monotonic() + durations.POLL, self.stores.samples.get
             task.replay.take_in(partial(read_rows, read), lambda: time.monotonic() > deadline)
-        # After the chunks: permitted batches are drawn from what is named with them.
+        # After the chunks: permitted batches are drawn from the chunks of the same request.
         task.feed.put(request.draws)
         return task.results(self._wanted(task, request.wait or 0.0))
 
@@ -261,10 +261,10 @@ class BaseCommLearner(CommWorker):
         return task.final_report()
 
     def _wanted(self, task: TrainingTask, wait: float) -> int:
-        """How many batches are wanted; waits until some are."""
+        """Number of batches wanted; waits until it is positive."""
         wait = min(wait, durations.LEARNER_LONGEST_WAIT)
         if task.end_was_reported:
-            self._closing.wait(wait)  # the task is closed soon; do not hurry the coordinator
+            self._closing.wait(wait)  # the task will be closed soon; slow the coordinator down
         number = task.feed.demand(wait)
         task.check()
         return number
@@ -282,7 +282,7 @@ class BaseCommLearner(CommWorker):
         return self._last_task
 
     def _leave_task(self, abandon: bool = True) -> None:
-        """Ask the current task to end, and forget it."""
+        """Ask the current task to end, and drop it."""
         with self._lock:
             task, self._task = self._task, None
         if task is not None:
@@ -295,9 +295,9 @@ class BaseCommLearner(CommWorker):
             raise hung.task_fail()
 
     def _create_learner(self, task_info: Task, loader: Loader | None = None) -> BaseLearner:
-        """Make the learner of a task; its hooks are the caller's to register."""
+        """Create the learner of a task; the caller registers its hooks."""
         learner_cfg = EasyDict(task_info["learner_cfg"])
-        # One of several players, whose files and curves are in the same folder.
+        # One of several players, whose files and curves share a folder.
         player_id = learner_cfg.get("player_id")
         learner = create_learner(
             learner_cfg,
@@ -310,8 +310,8 @@ class BaseCommLearner(CommWorker):
             setattr(learner, name, getattr(self, name))
         policy_cfg = EasyDict(task_info["policy"])
         if self._world_size > 1:
-            # The task decides, not the config: processes that were started for one learner have to
-            # average.
+            # The task decides, not the config: processes started for one learner must average
+            # their gradients.
             policy_cfg.multi_gpu = True
         learner.policy = create_policy(policy_cfg, enable_field=["learn"]).learn_mode
         fit_threads(learner.policy.get_attribute("model"))
@@ -340,7 +340,7 @@ class BaseCommLearner(CommWorker):
             replay.close()
 
     def _is_in_touch(self) -> bool:
-        """Whether the coordinator probably still uses this learner, and not another one."""
+        """Whether the coordinator probably still uses this learner, not a replacement."""
         if self._http is None:
             return True
         tolerance = self._cfg.get("heartbeat_tolerance")

@@ -1,4 +1,4 @@
-"""Hands permits for batches from the thread that gets them to the thread that trains."""
+"""Passes permits for batches from the serving thread to the training thread."""
 
 import contextlib
 import threading
@@ -9,15 +9,15 @@ from ding.utils import durations
 
 
 class BatchFeed:
-    """Counts batches that may be drawn, and says how many it wants when half of them are used up.
+    """Counts permitted batches, and requests more when half of them are used up.
 
-    One thread trains: it iterates. Another one serves: it calls the other methods.
+    The training thread iterates; the serving thread calls the other methods.
 
     Args:
-        capacity: Batches that are to wait ready.
-        most: Batches that may wait ready where training on one is quick, or batches come slowly;
+        capacity: Number of batches to hold permits for.
+        most: Maximum number of permits if updates are quick or permits arrive slowly;
             ``capacity`` if not given.
-        between: Called in the training thread between two batches, with whether none is ready.
+        between: Called in the training thread between two batches, with whether it has to wait.
     """
 
     def __init__(
@@ -29,17 +29,17 @@ class BatchFeed:
         self._least, self._most = capacity, most or capacity
         self._between = between
         self._step_seconds = durations.BATCHES_AHEAD / capacity
-        self.longest_step = 0.0  # seconds that training on a batch has taken at most
+        self.longest_step = 0.0  # longest time of training on a batch, in seconds
         self._asked: float | None = None
         self._latency = 0.0
         self._ready = 0
         self._changed = threading.Condition()
-        self.closed = False  # whether no batch is to be trained on any more
+        self.closed = False  # whether no further batch will be trained on
         self._draining = False
         self._taken = 0
         self.finished = 0  # batches that were trained on, or could not be used
         self._began_waiting: float | None = None
-        self._lacks = 0  # how often a batch that was taken had no data yet
+        self._lacks = 0  # how often a taken batch had to wait for data
         self._waited = 0.0
         self._created = time.monotonic()
         self._step_began: float | None = None
@@ -48,7 +48,7 @@ class BatchFeed:
         return self
 
     def __next__(self) -> int:
-        """Which batch is the next; ends when the feed is closed."""
+        """The number of the next batch; the iteration ends when the feed is closed."""
         self._note_trained()
         if self._between is not None:
             self._between(not self._ready)
@@ -72,7 +72,7 @@ class BatchFeed:
         with self._changed:
             if self._step_began is not None:
                 took = time.monotonic() - self._step_began
-                # A moving mean, as the first update compiles and allocates.
+                # A moving mean: the first update takes longer, as it compiles and allocates.
                 self._step_seconds += 0.1 * (took - self._step_seconds)
                 self.longest_step = max(self.longest_step, took)
             self.finished, self._step_began = self._taken, None
@@ -87,7 +87,7 @@ class BatchFeed:
 
     @contextlib.contextmanager
     def waiting_within(self) -> Iterator[None]:
-        """Inside, the training thread waits for the data of a batch that it has taken."""
+        """Context in which the training thread waits for the data of a batch that it has taken."""
         with self._changed:
             self._step_began, self._began_waiting = None, time.monotonic()
             self._lacks += 1
@@ -100,8 +100,8 @@ class BatchFeed:
                 self._step_began, self._began_waiting = time.monotonic(), None
 
     def demand(self, timeout: float) -> int:
-        """How many batches are wanted; waits until some are, or training begins to wait for data,
-        which the coordinator learns from the answer."""
+        """Number of batches wanted. Waits until it is positive, or until training begins to wait
+        for data, which the coordinator must learn."""
         with self._changed:
             known = self._lacks
             self._changed.wait_for(lambda: self._is_wanting() or self._lacks != known, timeout)
@@ -113,8 +113,7 @@ class BatchFeed:
         """Permit a number of batches."""
         with self._changed:
             if number and self._asked is not None:
-                # What is asked for in vain, as collectors are behind, is no latency: only permits
-                # count.
+                # Requests without permits (collectors are behind) do not measure latency.
                 self._latency += 0.3 * (time.monotonic() - self._asked - self._latency)
                 self._asked = None
             if not self.closed:
@@ -122,7 +121,7 @@ class BatchFeed:
             self._changed.notify_all()
 
     def close(self, drain: bool = False) -> None:
-        """End the iteration, at once or (``drain``) after what waits ready; may be repeated."""
+        """End the iteration, at once or (``drain``) after all permits; may be called twice."""
         with self._changed:
             self._draining = True
             if not drain:
@@ -136,7 +135,7 @@ class BatchFeed:
         return 0 if self._draining else max(0, self._capacity() - self._ready)
 
     def _capacity(self) -> int:
-        # Half of them are used up when more are asked for.
+        # More are requested when half of them are used up.
         enough = (durations.BATCHES_AHEAD + 2 * self._latency) / self._step_seconds
         return min(max(self._least, int(enough)), self._most)
 
@@ -147,13 +146,13 @@ class BatchFeed:
 
     @property
     def step_seconds(self) -> float:
-        """How long the batch that is being trained on has been; 0 while there is none."""
+        """Seconds of training on the current batch so far; 0 if there is none."""
         began = self._step_began
         return 0.0 if began is None else time.monotonic() - began
 
     @property
     def wait_share(self) -> float:
-        """Share of the feed's lifetime in which training waited for batches."""
+        """Fraction of the feed's lifetime in which training waited for batches."""
         now, began = time.monotonic(), self._began_waiting
         waited = self._waited + (0.0 if began is None else now - began)
         return waited / max(now - self._created, 1e-9)

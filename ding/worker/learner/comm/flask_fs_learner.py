@@ -1,4 +1,4 @@
-"""The learner that a run uses, with the documented method for each request."""
+"""The standard learner worker, with the documented method for each request."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -24,13 +24,13 @@ from ding.worker.seams import Weights
 
 __all__ = ["FlaskFileSystemLearner", "LearnerSlave", "SendLearnInfoHook", "SendPolicyHook"]
 
-#: Metadata that become entries of the sample.
+#: Metadata fields that become entries of the sample.
 _OF_BUFFER = ("replay_buffer_idx", "replay_unique_id", "IS", "priority")
 
 
 class LearnerSlave(CallbackSlave):
-    """Hands a coordinator's tasks to functions, and adds the task's ids to what they return; a base
-    of custom learners.
+    """Passes a coordinator's tasks to callback functions, and adds the task's ids to their results;
+    a base of custom learners.
 
     Args:
         callback_fn: ``deal_with_resource()``, ``deal_with_learner_start(task_info)``,
@@ -63,16 +63,15 @@ class LearnerSlave(CallbackSlave):
 
 @COMM_LEARNER_REGISTRY.register("flask_fs")
 class FlaskFileSystemLearner(BaseCommLearner):
-    """A learner worker: samples, weights and states are in the engine's stores.
+    """A learner worker whose samples, weights and states are in the engine's stores.
 
-    Requests that come over HTTP are answered by `handle`. A subclass may extend the methods that
-    read and publish.
+    `handle` answers HTTP requests. A subclass may extend the methods that read and publish.
     """
 
     listens = True
 
     def start(self) -> None:
-        """Begin to take requests; a `ConfigError` if a folder cannot be used."""
+        """Start to accept requests; raises `ConfigError` if a folder cannot be used."""
         _ = self.stores
         super().start()
 
@@ -112,18 +111,18 @@ class FlaskFileSystemLearner(BaseCommLearner):
 
     @staticmethod
     def load_data_fn(path: str, meta: dict[str, Any], decompressor: Callable[..., Any]) -> Any:
-        """Read a file that holds one sample, or a trajectory of which one part is the sample.
+        """Read a file that contains one sample, or a trajectory with the sample as one part.
 
         Args:
-            path: The file; it holds bytes if ``compressor`` in `meta` is not ``'none'``.
-            meta: ``unroll_split_begin`` and ``unroll_len`` name the part of a trajectory;
+            path: The file; it contains bytes if ``compressor`` in `meta` is not ``'none'``.
+            meta: ``unroll_split_begin`` and ``unroll_len`` select the part of a trajectory;
                 ``replay_buffer_idx``, ``replay_unique_id``, ``IS`` and ``priority`` become entries
                 of the sample.
-            decompressor: Undoes the collector's compression.
+            decompressor: Reverses the collector's compression.
 
         Raises:
-            CheckpointError: The file is missing, damaged, or is no plain data.
-            DataError: Likewise; or the part lies outside of the file.
+            CheckpointError: The file is missing or damaged, or does not contain plain data.
+            DataError: The content is not a sample, or the part lies outside the file.
         """
         if meta.get("compressor", "none") == "none":
             folder, name = os.path.split(path)
@@ -143,23 +142,23 @@ class FlaskFileSystemLearner(BaseCommLearner):
         return sample
 
     def deal_with_resource(self) -> Json:
-        """This worker's ``cpu`` and ``gpu``, and whether it knows all messages."""
+        """The worker's ``cpu`` and ``gpu``, and whether it supports all messages."""
         return self._answer_json(ResourceRequest())
 
     def deal_with_learner_start(self, task_info: Task) -> None:
-        """Begin a task, of the fields of `LearnerTaskInfo`; one that still runs ends first."""
+        """Begin a task with the fields of `LearnerTaskInfo`; a running one is ended first."""
         self.handle(StartTask("learner", task_info))
 
     def deal_with_get_data(self) -> Json:
-        """How many batches are wanted; waits a moment until some are."""
+        """Number of batches wanted; waits briefly until it is positive."""
         return self._answer_json(DemandRequest())
 
     def deal_with_learner_learn(self, data: Mapping[str, object]) -> Json:
-        """Take ``chunks`` for the replay buffer and ``draws``, the number of batches of it that may
-        be trained on; perhaps ``envstep`` and ``env_statistics``.
+        """Take ``chunks`` for the replay buffer and ``draws``, the number of batches that may be
+        drawn from it for training; optionally ``envstep`` and ``env_statistics``.
 
         Returns:
-            The news since the last answer; ``batch_num``: how many batches are wanted.
+            The news since the last answer; ``batch_num`` is the number of batches wanted.
         """
         request = request_from_json("learner", {"name": "learner_learn_task", "data": data})
         answer = self._answer_json(request)

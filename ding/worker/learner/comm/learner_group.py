@@ -1,4 +1,4 @@
-"""The processes of one learner: where they meet, and the group that they train in."""
+"""The ``torch.distributed`` group of one learner's processes, and their rendezvous."""
 
 import socket
 from datetime import timedelta
@@ -15,18 +15,18 @@ from ding.worker.messages import Meeting
 class LearnerGroup:
     """A ``torch.distributed`` group of processes on any hosts, formed again for each task.
 
-    A group in which one process failed cannot be repaired; a new one may include a restarted
-    process. Each method raises a `TaskFail` that names what was expected.
+    A group with a failed process cannot be repaired; a new one may include a restarted process.
+    Each method raises a `TaskFail` that names what was expected.
     """
 
     def __init__(self) -> None:
         self._listener: socket.socket | None = None
-        self._store: Any = None  # rank 0's serves the others
+        self._store: Any = None  # rank 0's store serves the others
 
     def open(self, host: str) -> Meeting:
-        """As rank 0, listen for the others at an address of this host."""
-        # The address is announced, not agreed on before: processes may be started one by one, on
-        # any host that reaches it.
+        """As rank 0, listen for the other ranks at an address of this host."""
+        # The address is chosen at run time: processes may be started one by one, on any host that
+        # can reach it.
         if self._listener is not None:
             self._listener.close()
         try:
@@ -36,7 +36,7 @@ class LearnerGroup:
         return Meeting(host, self._listener.getsockname()[1], random_token())
 
     def meet(self, meeting: Meeting) -> None:
-        """Wait for the other ranks, and form a group with them."""
+        """Wait for the other ranks and form a group with them."""
         dist_finalize()
         self._store = self._reach_store(meeting)
         self._wait_for_others(meeting)

@@ -1,4 +1,4 @@
-"""Publishes a learner's newest weights in a separate thread; and its hooks that publish."""
+"""Publishes a learner's newest weights in a separate thread, and the hooks that publish."""
 
 import logging
 import math
@@ -12,19 +12,19 @@ from ding.utils.system_helper import ReportingThread
 from ding.worker.error_report import ErrorReport
 from ding.worker.learner.learner_hook import LearnerHook, register_learner_hook
 
-#: The parts of a policy's state that acting needs.
+#: The parts of a policy's state that are needed for acting.
 PUBLISHED = ("model", "env_statistics")
-#: ``model``, ``iter`` and more; its tensors do not change any more.
+#: ``model``, ``iter`` and more; its tensors are not modified any more.
 Version = Mapping[str, object]
 
 _logger = logging.getLogger(__name__)
 
 
 class PolicyPublisher:
-    """Writes the newest version; those in between are skipped.
+    """Writes the newest version in a thread; versions in between are skipped.
 
     Args:
-        write: Called with a version; raises `OSError` when it cannot be stored now.
+        write: Called with a version; raises `OSError` if it cannot be stored now.
         allowed: Whether this learner may still publish; called before each write.
         on_failure: Called with the cause when writing has failed for too long.
     """
@@ -49,7 +49,7 @@ class PolicyPublisher:
 
     @property
     def due(self) -> bool:
-        """Whether a version that is published now is written at once."""
+        """Whether a version published now would be written at once."""
         return self._newest is None and time.monotonic() >= self._next_time
 
     def publish(self, version: Version) -> None:
@@ -58,12 +58,12 @@ class PolicyPublisher:
             self._changed.notify_all()
 
     def poke(self) -> None:
-        """Call ``allowed`` again: its answer may have changed."""
+        """Make the thread call ``allowed`` again, since its result may have changed."""
         with self._changed:
             self._changed.notify_all()
 
     def close(self, timeout: float) -> None:
-        """Write what is left, if that is possible in time, and end."""
+        """Write a pending version if ``timeout`` seconds suffice, and end."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -84,7 +84,7 @@ class PolicyPublisher:
                 self.warning = f"weights cannot be published: {error}"
                 _logger.warning("%s", self.warning)
                 with self._changed:
-                    # A newer version that came meanwhile takes its place.
+                    # A newer version that was published meanwhile replaces this one.
                     self._newest = self._newest or version
                     self._next_time = now + wait
                 wait = min(2 * wait, longest)
@@ -103,8 +103,8 @@ class PolicyPublisher:
                 elif not self._closed and (early := self._next_time - time.monotonic()) > 0:
                     self._changed.wait(early)
                 elif self._allowed():
-                    # From the beginning of the write, so that a slow store does not make it rarer
-                    # still.
+                    # Counted from the start of the write, so that a slow store does not lower the
+                    # rate further.
                     self._next_time = time.monotonic() + durations.PUBLISH_INTERVAL
                     version, self._newest = self._newest, None
                     return version
@@ -115,9 +115,10 @@ class PolicyPublisher:
 
 
 class SendPolicyHook(LearnerHook):
-    """Publishes the weights at the position's every ``ext_args.send_policy_freq``-th call.
+    """Publishes the weights at every ``ext_args.send_policy_freq``-th call at its position.
 
-    Between updates a version waits until ``engine.policy_due()`` is true, if the engine has that.
+    After an iteration, publishing waits until ``engine.policy_due()`` is true, if the engine has
+    this method.
     """
 
     def __init__(self, *args: Any, ext_args: dict[str, Any] = {}, **kwargs: Any) -> None:
@@ -131,16 +132,16 @@ class SendPolicyHook(LearnerHook):
         if self.position != "after_iter":
             self._send(engine, engine.last_iter.val)
             return
-        done = engine.last_iter.val + 1  # the counter moves on after the hooks
+        done = engine.last_iter.val + 1  # the counter increases after the hooks
         if done % self._freq == 0:
             self._put_off = True
         due = getattr(engine, "policy_due", None)
-        # A copy of the weights costs as much as a small update: not for versions that are skipped.
+        # Copying the weights costs as much as a small update: do not copy skipped versions.
         if self._put_off and (due is None or due()):
             self._send(engine, done)
 
     def flush(self, engine: Any) -> None:
-        """Publish what was put off; called between updates."""
+        """Publish a postponed version; called between updates."""
         if self._put_off:
             self._send(engine, engine.last_iter.val)
 
@@ -152,7 +153,7 @@ class SendPolicyHook(LearnerHook):
 
 
 class SendLearnInfoHook(LearnerHook):
-    """Sends ``engine.learn_info`` at the position's every ``ext_args.freq``-th call."""
+    """Sends ``engine.learn_info`` at every ``ext_args.freq``-th call at its position."""
 
     def __init__(self, *args: Any, ext_args: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Keeps a learner's whole state among the run's artifacts, so that another worker can resume it."""
+"""Saves a learner's whole state as a run artifact, so that another worker can resume from it."""
 
 import math
 from collections.abc import Callable
@@ -15,18 +15,18 @@ from ding.worker.learner.base_learner import BaseLearner
 from ding.worker.learner.learner_hook import LearnerHook
 from ding.worker.seams import Artifacts
 
-#: Share of the time that writing may take.
+#: Maximum fraction of the time spent writing.
 MAX_SHARE = 0.05
 
 
 class StateKeeper(LearnerHook):
-    """Saves periodically; as a hook (``before_run``) it restores.
+    """Saves the state periodically; as a hook (``before_run``) it restores it.
 
     Args:
-        artifacts: Where the state is.
-        path: Its path there; ``None`` to keep nothing.
+        artifacts: The store of the state.
+        path: The state's path there; ``None`` to save nothing.
         warn: Called with errors of reading and writing.
-        writes: Whether this process is the one that saves.
+        writes: Whether this process saves.
         replay: Returns the state of the replay buffer, without its samples.
 
     Attributes:
@@ -34,7 +34,7 @@ class StateKeeper(LearnerHook):
 
     Raises:
         CheckpointError: The state is damaged.
-        DataError: The path cannot be one of an artifact.
+        DataError: The path is not a valid artifact path.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class StateKeeper(LearnerHook):
         writes: bool,
         replay: Callable[[], SavedState | None] = lambda: None,
     ) -> None:
-        # After a checkpoint that the config names, before the policy is published.
+        # After a checkpoint from the config is loaded, before the policy is published.
         super().__init__("restore_state", 50, position="before_run")
         self._artifacts, self._path, self._warn = artifacts, path, warn
         self._writes = writes and path is not None
@@ -62,12 +62,12 @@ class StateKeeper(LearnerHook):
         )
 
     def save_if_due(self) -> None:
-        """Save if the last time was long ago; between updates only."""
+        """Save if the last save was long ago; between updates only."""
         if self._writes:
             self._saver.save_if_due()
 
     def save(self) -> None:
-        """Save; between updates only. A file that cannot be written is a warning."""
+        """Save; between updates only. A failed write is a warning."""
         if self._writes:
             self._saver.save()
 
@@ -83,8 +83,8 @@ class StateKeeper(LearnerHook):
         """Resume from the state, if there is one.
 
         Raises:
-            CheckpointError: It is of another policy. A learner that began again without notice
-                would lose the training so far.
+            CheckpointError: The state belongs to another policy. Starting from scratch without
+                notice would lose the training so far.
             DataError: Other ranks resume from another state.
         """
         self._learner = engine
@@ -98,7 +98,7 @@ class StateKeeper(LearnerHook):
         state, self._state = self._state, None
         if state is not None:
             self._restore(engine, state)
-        # A rank that begins elsewhere would change all others by its gradients, silently.
+        # A rank with other weights would silently corrupt the others through its gradients.
         if get_world_size() > 1:
             _check_agreement(engine)
 
@@ -108,7 +108,7 @@ class StateKeeper(LearnerHook):
             engine.load_state_dict(cast(dict[str, Any], state["learner"]))
             if engine.reward_model is not None and "reward_model" in state:
                 engine.reward_model.load_state_dict(cast(dict[str, Any], state["reward_model"]))
-        except Exception as error:  # what does not fit may raise anything
+        except Exception as error:  # a mismatched state may raise anything
             raise CheckpointError(
                 f"the learner's state {self._path} cannot be used: {error}; remove it to start "
                 "from the beginning"

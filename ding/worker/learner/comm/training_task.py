@@ -1,4 +1,4 @@
-"""One learner task from its start to its end: the training thread, and its reports."""
+"""One learner task from start to end: the training thread and its reports."""
 
 import os
 import sys
@@ -25,11 +25,11 @@ from ding.worker.messages import Json, Meeting, Task, TaskReport, TrainAnswer
 from ding.worker.replay_buffer.chunk_replay import ChunkReplay
 from ding.worker.seams import Artifacts
 
-#: Type of the failure of an update that does not end; the process has to end with it.
+#: Failure type of an update that does not end; the process must then end.
 HUNG = "LearnerHung"
-#: Batches that wait ready for training.
+#: Number of batches permitted ahead of training.
 PREFETCH = 8
-#: How many times as many may wait where an update is quick.
+#: Factor on this number if updates are quick.
 MOST_PREFETCH = 8
 
 #: The results of an update: numbers, arrays, and the priorities of samples.
@@ -48,13 +48,13 @@ class LearnerTaskInfo:
     buffer_cfg: Mapping[str, Any] = field(
         default_factory=dict, metadata=called("replay_buffer_cfg")
     )
-    state_path: str | None = None  # where the learner's state is kept; ``None``: nowhere
-    #: Where the processes meet that train together; ``None``: it trains alone.
+    state_path: str | None = None  # path of the learner's saved state; ``None``: not saved
+    #: Rendezvous of the processes that train together; ``None``: this process trains alone.
     meeting: Meeting | None = None
 
     @classmethod
     def of(cls, task: Task) -> "LearnerTaskInfo":
-        """Raises `ConfigError` if a field is missing, or unknown."""
+        """Raises `ConfigError` if a field is missing or unknown."""
         try:
             return from_json(cls, task)
         except BadMessageError as error:
@@ -65,7 +65,7 @@ class LearnerTaskInfo:
         return str(self.learner_cfg.get("exp_name", "default_experiment"))
 
     def artifact(self) -> str | None:
-        """`state_path` as a path below the run's folder."""
+        """`state_path` as a path within the run's folder."""
         if self.state_path is None:
             return None
         home, path = os.path.realpath(self.exp_name), os.path.realpath(self.state_path)
@@ -79,14 +79,15 @@ class TrainingTask:
     Args:
         info: The task.
         name: The learner's name in messages.
-        cfg: The learner's: ``prefetch``, batches that wait ready; ``iteration_timeout``, seconds
-            that an iteration may take if the task does not set it; the default grows with the
-            longest one.
-        publish: Brings a version of the policy to where collectors find it.
-        may_publish: Whether this learner is the one to publish now.
-        artifacts: Where its state is kept.
-        leave_group: Called at the end if it trains together with other processes. If it is
-            stopped, it first trains on what waits ready, so that all make as many updates.
+        cfg: The worker's config: ``prefetch``, the number of batches permitted ahead;
+            ``iteration_timeout``, the maximum seconds of an iteration if the task does not set it;
+            the default grows with the longest iteration.
+        publish: Stores a version of the policy where collectors read it.
+        may_publish: Whether this learner may publish now.
+        artifacts: The store of its state.
+        leave_group: Called at the end if it trains together with other processes. Such a task first
+            uses up its permitted batches when it is stopped, so that all ranks make the same number
+            of updates.
     """
 
     def __init__(
@@ -105,9 +106,9 @@ class TrainingTask:
         self._abandoned = False
         prefetch = int(cfg.get("prefetch") or PREFETCH)
         self.feed = BatchFeed(prefetch, MOST_PREFETCH * prefetch, self._between_updates)
-        self.replay: ChunkReplay | None = None  # the replay buffer, if it is this learner's
-        self.failure: ErrorReport | None = None  # why it ended early
-        self.end_was_reported = False  # whether results were returned since it ended
+        self.replay: ChunkReplay | None = None  # the replay buffer, if this learner has it
+        self.failure: ErrorReport | None = None  # why the task ended early
+        self.end_was_reported = False  # whether results were returned after the end
         is_first = info.meeting is None or info.meeting.rank == 0
         self.keeper = StateKeeper(artifacts, info.artifact(), self.warn, is_first, self._replay)
         self._publisher = PolicyPublisher(
@@ -116,18 +117,18 @@ class TrainingTask:
         self._learner: BaseLearner | None = None
         self._policy_hooks: list[SendPolicyHook] = []
         self._reported, self._rate, self._rate_from = 0, 0.0, (time.monotonic(), 0)
-        self._news = threading.Lock()  # guards what the next answer contains
+        self._news = threading.Lock()  # guards the contents of the next answer
         self._info: dict[str, object] = {}
         self._warnings: dict[str, None] = {}
         self._thread = threading.Thread(target=self._main, name=f"train-{name}", daemon=True)
 
     def send_policy(self, state_dict: Mapping[str, object]) -> None:
-        """Publish a version soon; its tensors may change as soon as this returns."""
+        """Publish a version soon; its tensors are copied and may change after the call."""
         version = {"time": time.time(), **state_dict, "learner": self._name}
         self._publisher.publish(map_leaves(cpu_copy, version))
 
     def _between_updates(self, idle: bool) -> None:
-        # While training waits there is time for it, and collectors may wait for newer weights.
+        # While training waits, copying is free, and collectors may need newer weights.
         if idle:
             for hook in self._policy_hooks:
                 hook.flush(self.learner)
@@ -142,7 +143,7 @@ class TrainingTask:
         return self._learner
 
     def start(self, learner: BaseLearner) -> None:
-        """Begin to train; the thread closes the learner at its end."""
+        """Start training; the thread closes the learner at its end."""
         self._learner = learner
         learner.policy_due = lambda: self._publisher.due  # type: ignore[attr-defined]
         learner.register_hook(self.keeper)
@@ -152,7 +153,7 @@ class TrainingTask:
 
     def check(self) -> None:
         """Raise `TaskFail` if training has failed, or an iteration does not end."""
-        # Here, in the thread that serves: the training thread is the one that hangs.
+        # Called in the serving thread: the training thread may hang.
         if self.failure is None and self.feed.step_seconds > self.iteration_timeout:
             self.fail(
                 self._hung(
@@ -166,7 +167,7 @@ class TrainingTask:
 
     @property
     def iteration_timeout(self) -> float:
-        """Seconds that the iteration under way may take."""
+        """Maximum seconds of the current iteration."""
         if self._limit is not None:
             return float(self._limit)
         longest = self.feed.longest_step
@@ -174,26 +175,26 @@ class TrainingTask:
         return max(least, 10 * longest)
 
     def fail(self, failure: ErrorReport) -> None:
-        """End early; the first failure counts."""
+        """End the task early; only the first failure is kept."""
         if self.failure is None:
             self.failure = failure
             self.feed.close()
 
     def add(self, learn_info: LearnInfo) -> None:
-        """Add an update's results to the next answer; priorities are the buffer's."""
+        """Add an update's results to the next answer, without priorities: the buffer has those."""
         with self._news:
             self._info.update({n: v for n, v in learn_info.items() if n != "priority_info"})
 
     def warn(self, text: str) -> None:
-        """Add a warning for the operator; equal ones are reported once."""
+        """Add a warning for the operator; equal warnings are reported once."""
         with self._news:
             self._warnings[text] = None
 
     def results(self, batch_num: int | None = None) -> TrainAnswer:
-        """The news since the last call; ``batch_num`` is how many batches are wanted next."""
+        """The news since the last call; ``batch_num`` is the number of batches wanted next."""
         learner, feed, reported = self.learner, self.feed, self._reported
         news = None if self.replay is None else self.replay.take_news()
-        # In this order: updates that are reported as trained show in the learner's step as well.
+        # Read in this order: the learner's step then includes all updates reported as trained.
         self.end_was_reported = self.ended
         self._reported = feed.finished
         with self._news:
@@ -239,11 +240,11 @@ class TrainingTask:
 
     @property
     def ended(self) -> bool:
-        """Whether no batch will be trained on any more."""
+        """Whether the training thread has ended or was not started."""
         return not self._thread.is_alive()
 
     def abort(self) -> None:
-        """End a task that could not be started."""
+        """End a task that failed to start."""
         self.stop(abandon=True)
         self._publisher.close(durations.LEARNER_STOP / 2)
         if self._leave_group is not None:
@@ -252,14 +253,14 @@ class TrainingTask:
     def stop(self, abandon: bool = False) -> None:
         """Ask the task to end, without waiting; the training thread saves the state.
 
-        ``abandon``: the coordinator is lost, so that nothing may be published any more.
+        ``abandon``: the coordinator is lost; nothing may be published any more.
         """
         self._abandoned = self._abandoned or abandon
         self._publisher.poke()
         self.feed.close(drain=self._leave_group is not None and not abandon)
 
     def join(self, timeout: float) -> ErrorReport | None:
-        """Wait for the end; returns a failure if it has not come in time."""
+        """Wait for the end; returns a failure if the task does not end in time."""
         if self._thread is threading.current_thread():
             return None
         if self._thread.ident is not None:
@@ -275,7 +276,7 @@ class TrainingTask:
         except BaseException as error:  # the edge of the thread
             self.fail(ErrorReport.of(error))
         else:
-            # Only after a good end: the state of a failed update is not one to continue from.
+            # Only without an error: a run must not continue from the state of a failed update.
             self.keeper.save()
             self.add(learner.learn_info)
         finally:

@@ -1,4 +1,4 @@
-"""A learner for tests of coordinators: it answers like one, and trains nothing."""
+"""A fake learner for tests of coordinators: it answers requests, and trains nothing."""
 
 import time
 from collections.abc import Mapping
@@ -6,15 +6,15 @@ from typing import Any, cast
 
 from ding.interaction.slave import Slave, TaskFail
 
-#: Updates after which it says that it is done.
+#: Number of updates after which it reports that it is done.
 ITERATIONS = 5
 
 
 class NaiveLearner(Slave):
-    """Takes every step of a learner's task, and is done after a few batches.
+    """Answers all requests of a learner's task, and is done after a few batches.
 
     Args:
-        prefix: Put before the identifiers in its answers.
+        prefix: Prefix of the identifiers in its answers.
     """
 
     def __init__(self, *args: Any, prefix: str = "", **kwargs: Any) -> None:
