@@ -1,4 +1,4 @@
-"""Policies: what acts, and what learns from how it went."""
+"""Policies: they choose actions and learn from collected data."""
 
 import lazy_loader
 

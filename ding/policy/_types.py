@@ -1,7 +1,7 @@
-"""The data of an update: samples as batches, outputs of networks, losses and logs.
+"""Types of an update's data: batches of samples, network outputs, losses and logs.
 
-Dicts of tensors with declared keys, so that a policy's `_learn` says what it reads. Samples of a
-user's own policy may have more.
+Batches are dicts of tensors with declared keys, so that the type of a policy's `_learn` shows what
+it reads. Samples of a custom policy may have more keys.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,19 @@ from torch import Tensor
 
 #: Observations ``[B, *obs_shape]``, or nested dicts of them.
 Obs: TypeAlias = Any
-#: Actions ``[B]`` or ``[B, A]``; of hybrid spaces a dict, of several choices ``[B, K]``.
+#: Actions ``[B]`` or ``[B, A]``; a dict in hybrid spaces, ``[B, K]`` for K independent choices.
 Action: TypeAlias = Any
 #: Exploration rate: one number, or one for each environment.
 Eps: TypeAlias = float | Tensor
-#: Trajectories or samples as arrays of one leading length, by name.
+#: Arrays of trajectories or samples by name, with the same leading length.
 Arrays: TypeAlias = dict[str, Any]
-#: One transition or sample, by name.
+#: One transition or sample as a dict.
 Row: TypeAlias = dict[str, Any]
-#: A network, or wrappers around one.
+#: A network, possibly in wrappers.
 Network: TypeAlias = Any
-#: Outputs of a network for a batch, by name: a tensor, or one for each part of an action.
+#: Network outputs for a batch, by name: a tensor, or a list with one for each part of an action.
 Output: TypeAlias = dict[str, Any]
-#: What an update logs: numbers by name; ``priority`` ``[B]`` of samples that get new ones.
+#: Log of an update: numbers by name; ``priority`` ``[B]`` if samples get new priorities.
 Log: TypeAlias = dict[str, Any]
 #: Samples in any form: `ding.data.Columns`, a list of rows, or a dict of tensors.
 Samples: TypeAlias = Any
@@ -40,42 +40,42 @@ class _Samples(TypedDict):
 
 
 class Steps(_Samples, total=False):
-    """Samples of single steps: ``reward`` ``[nstep, B]``, all other numbers ``[B]``."""
+    """Samples of single steps: ``reward`` ``[nstep, B]``, other scalars ``[B]``."""
 
-    #: Factor of the value that follows, where fewer than ``nstep`` rewards were to be had.
+    #: Discount of the bootstrap value, for samples with fewer than ``nstep`` rewards.
     value_gamma: Tensor
-    #: 1 for demonstrations; what follows the first of the steps (DQfD).
+    #: 1 for demonstrations; the observation after the first of the n steps (DQfD).
     is_expert: Tensor
     next_obs_1step: Obs
     done_1step: Tensor
     #: Importance weights of prioritised samples.
     IS: Tensor
-    #: How much better than expected actions were (IQL).
+    #: Advantages of the actions (IQL).
     advantage: Tensor
 
 
-#: Of rollouts; a class cannot have an attribute of this name.
+#: Separate from `Rollout`, since ``return`` cannot be a class attribute.
 _Returns = TypedDict("_Returns", {"return": Tensor}, total=False)
 
 
 class Rollout(_Samples, _Returns, total=False):
-    """Trajectories, one after the other: ``[N]``, with several agents ``[N, agents]``."""
+    """Trajectories, one after the other: ``[N]``, for several agents ``[N, agents]``."""
 
     logit: Any
     value: Tensor
     adv: Tensor
-    #: Observations in the form in which they came (PPG).
+    #: Observations in their original form (PPG).
     seen: Obs
     traj_flag: Tensor
     step_id: Tensor
-    #: Of HAPPO: the probability ratio of the agents updated before this one, new to old.
+    #: HAPPO: the probability ratio, new to old, of the agents updated before this one.
     factor: Tensor
 
 
 class Sequences(_Samples, total=False):
-    """Sequences, time first: ``obs`` ``[T + 1, B, ...]``, numbers of a step ``[T, B]``.
+    """Sequences, time first: ``obs`` ``[T + 1, B, ...]``, scalars per step ``[T, B]``.
 
-    ``mask`` is 0 at padding; ``weight`` is ``[B]``, of unrolled policies ``[T, B]``.
+    ``mask`` is 0 at padding; ``weight`` is ``[B]``, and ``[T, B]`` in unrolled policies.
     """
 
     mask: Tensor
@@ -87,7 +87,7 @@ class Sequences(_Samples, total=False):
 
 
 class Loss(NamedTuple):
-    """What is minimised, the priority of each sample ``[B]``, and scalars to log."""
+    """The loss to minimise, the priority of each sample ``[B]``, and scalars to log."""
 
     loss: Tensor
     priority: Tensor
@@ -95,7 +95,7 @@ class Loss(NamedTuple):
 
 
 class CriticLoss(NamedTuple):
-    """What is minimised, the priority of each sample ``[B]``, each critic's loss, and scalars."""
+    """The loss to minimise, the priorities ``[B]``, each critic's loss, and scalars to log."""
 
     loss: Tensor
     priority: Tensor
@@ -103,11 +103,11 @@ class CriticLoss(NamedTuple):
     log: Mapping[str, Tensor] = {}
 
 
-#: The loss, the errors ``[T, B]``, and what to log.
+#: The loss, the errors ``[T, B]``, and scalars to log.
 TeamLoss: TypeAlias = tuple[Tensor, Tensor, dict[str, Tensor]]
-#: The loss, and what to log.
+#: The loss, and scalars to log.
 LoggedLoss: TypeAlias = tuple[Tensor, Log]
-#: The loss, by name, and what else to log.
+#: The losses by name, and other scalars to log.
 Losses: TypeAlias = tuple[dict[str, Tensor], Log]
 #: Lengths of trajectories, int64 ``[n_traj]``.
 Lengths: TypeAlias = np.ndarray

@@ -44,17 +44,17 @@ class ACERPolicy(UnrolledPolicy):
     config = dict(
         type="acer",
         learn=dict(
-            # Another place of `unroll_len`.
+            # Alternative key for `unroll_len`.
             unroll_len=32,
             learning_rate_actor=5e-4,
             learning_rate_critic=5e-4,
             discount_factor=0.9,
-            # Upper bound of the importance weights; what it takes away is made up for.
+            # Upper bound of the importance weights; a correction removes the bias of truncation.
             c_clip_ratio=10,
-            # How fast the divergence from the average policy may grow.
+            # Limit the gradient of the divergence from the average policy, to `trust_region_value`.
             trust_region=True,
             trust_region_value=1.0,
-            # How far the average policy moves towards the present one at each update.
+            # Update rate of the average policy, once per update.
             target_theta=0.01,
             clip_value=None,
         ),
@@ -105,7 +105,7 @@ class ACERPolicy(UnrolledPolicy):
         log_prob = log_probabilities(logit[:-1])
         with torch.no_grad():
             ratio = (log_prob - log_probabilities(batch["logit"])).exp()
-            # No trace comes from padding.
+            # Padding must not pass traces on.
             ratio = ratio.masked_fill(batch["mask"].unsqueeze(-1) == 0, 0.0)
         q_retrace = compute_q_retraces(
             *(q_value.detach(), value.unsqueeze(-1), batch["reward"], batch["action"]),
@@ -158,8 +158,8 @@ class ACERPolicy(UnrolledPolicy):
         batch: Sequences,
         share: float,
     ) -> None:
-        """Gradients of the actor's parameters, each state's within the trust region; of ``loss``
-        ``[T, B, 1]``, a function of ``logit`` ``[T + 1, B, N]``."""
+        """Set the actor's gradients from ``loss`` ``[T, B, 1]``, a function of ``logit``
+        ``[T + 1, B, N]``; each state's gradient is limited to the trust region."""
         (descent,) = torch.autograd.grad(loss.sum(), logit)
         if self._cfg.learn.trust_region:
             with torch.no_grad():
@@ -175,6 +175,6 @@ class ACERPolicy(UnrolledPolicy):
 
 
 def _mean(loss: torch.Tensor, batch: Sequences) -> torch.Tensor:
-    """Mean of ``[T, B, 1]`` over what is no padding."""
+    """Mean of ``[T, B, 1]`` without padding."""
     loss = loss.squeeze(-1)
     return loss.mean() if batch["weight"] is None else (loss * batch["weight"]).mean()

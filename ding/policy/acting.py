@@ -1,4 +1,4 @@
-"""How most policies act: through a wrapper of their network that explores, and a greedy one."""
+"""Base classes of policies that act by two network wrappers: an exploring and a greedy one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,9 +20,9 @@ PRIORITY_FORMS = ("absolute", "squared")
 
 
 class ActingPolicy(Policy):
-    """Base of policies whose actions wrappers select from the network's output."""
+    """Base of policies whose wrappers select actions from the network's output."""
 
-    #: The wrappers (`ding.model.model_wrap`) while collecting, and when evaluated.
+    #: The wrappers (`ding.model.model_wrap`) of the collect and the eval mode.
     _explorer = "eps_greedy_sample"
     _chooser = "argmax_sample"
     #: Further arguments of the network's ``forward`` in the collect and eval modes.
@@ -34,9 +34,9 @@ class ActingPolicy(Policy):
         self._collect_model = model_wrap(self._model, self._explorer)
 
     def _forward_collect_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
-        """Actions, with the ``_transition_outputs`` that belong to them."""
+        """Actions and the matching ``_transition_outputs``."""
         output = self._collect_model.forward(obs, **self._collect_options, **kwargs)
-        # Learning compares it with what the network returns then.
+        # Masked as in learning, which compares the stored logits with the network's new ones.
         return one_action(legal(output, obs) if "logit" in self._transition_outputs else output)
 
     def _init_eval(self) -> None:
@@ -50,15 +50,15 @@ class NStepPolicy(ActingPolicy):
     """Base of policies that learn from n-step transitions."""
 
     config = dict(
-        # Draw samples with probabilities that follow their TD error.
+        # Prioritised replay: sampling probabilities depend on TD errors.
         priority=False,
-        # Weigh samples for the bias which that brings (needs `priority`).
+        # Importance weights, which correct the bias of prioritised sampling (needs `priority`).
         priority_IS_weight=False,
-        # Priority of a TD error: 'absolute' (Schaul et al. 2016) or 'squared'. The second with the
-        # buffer's `alpha` is the first with `2 * alpha`. Priorities that are losses are the same.
+        # Priority of a TD error: 'absolute' (Schaul et al. 2016) or 'squared'. 'squared' with the
+        # buffer's `alpha` equals 'absolute' with `2 * alpha`. No effect on losses as priorities.
         priority_form="absolute",
         nstep=1,
-        # For environments whose only end is a time limit that they do not report.
+        # For environments that end only by a time limit and do not report it.
         learn=dict(ignore_done=False),
         collect=dict(unroll_len=1),
     )
@@ -69,7 +69,7 @@ class NStepPolicy(ActingPolicy):
     _priority_form = "absolute"
 
     def _set_horizon(self) -> None:
-        """What both learn and collect mode need to make targets."""
+        """Set the attributes with which learn and collect mode compute targets."""
         self._gamma = at(self._cfg, self._discount_key)
         self._nstep = self._rewards_per_sample = self._cfg.nstep
 
@@ -88,7 +88,7 @@ class NStepPolicy(ActingPolicy):
 
 
 def priorities(squared_error: Tensor, form: str) -> Tensor:
-    """Priorities of squared TD errors, in the same shape, without gradient.
+    """Priorities of squared TD errors, of the same shape, without gradient.
 
     Args:
         form: One of `PRIORITY_FORMS`.
@@ -98,9 +98,9 @@ def priorities(squared_error: Tensor, form: str) -> Tensor:
 
 
 def one_action(output: Mapping[str, Any]) -> Output:
-    """Actions and logits of several choices, where they come as lists, as one tensor each.
+    """Concatenate actions and logits that are lists, one entry per independent choice, to tensors.
 
-    Other lists, which are of a network's parts, are left out.
+    Other lists, which contain outputs of network parts, are dropped.
     """
     lists = {name: part for name, part in output.items() if isinstance(part, list | tuple)}
     joined = {name: part for name, part in output.items() if name not in lists}

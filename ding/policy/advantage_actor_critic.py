@@ -1,4 +1,4 @@
-"""A2C (Mnih et al. 2016), and what on-policy actor-critics share: advantages by a critic."""
+"""A2C (Mnih et al. 2016), and the base of on-policy actor-critics: advantage estimation."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,13 +25,13 @@ class AdvantageActorCritic(PolicyGradient):
 
     With ``multi_agent`` the critic's outputs and the advantages are ``[B, agents]``.
 
-    Where ``learn.value_norm`` is set, the critic predicts returns divided by the standard
-    deviation of the returns seen so far, each sample's counted once. That unit changes while the
-    policy learns, so that everything else, ``value`` and ``adv`` of samples among it, is in the
-    unit of the reward.
+    If ``learn.value_norm`` is set, the critic predicts returns divided by the standard deviation
+    of all returns so far, where each sample counts once. This unit changes during training;
+    everything outside the critic, including ``value`` and ``adv`` of samples, is in the unit of the
+    reward.
 
-    In the data that it learns from, a trajectory ends where ``traj_flag`` is set (``done`` without
-    it), and wherever ``step_id`` does not go on by one.
+    In training data, a trajectory ends where ``traj_flag`` is set (``done`` without it), and
+    wherever ``step_id`` does not increase by one.
     """
 
     config = dict(
@@ -63,12 +63,12 @@ class AdvantageActorCritic(PolicyGradient):
     def _batch(self, data: Samples) -> Rollout:
         batch = super()._batch(data)
         if self._recompute_adv and self._cfg.learn.ignore_done and "traj_flag" not in batch:
-            # They end all the same, and no advantage crosses that.
+            # Episodes still end there, and advantages must not cross these ends.
             batch["traj_flag"] = flatten_numbers(as_batch(data, ("done",)))["done"]
         return batch
 
     def _init_returns(self) -> None:
-        """What both learn and collect mode need to make advantages."""
+        """Set the attributes with which learn and collect mode compute advantages."""
         self._gamma = self._cfg.collect.discount_factor
         self._gae_lambda = self._cfg.collect.gae_lambda
         if not hasattr(self, "_running_mean_std"):
@@ -80,14 +80,14 @@ class AdvantageActorCritic(PolicyGradient):
 
     @property
     def _value_std(self) -> float:
-        """The critic's present unit, in units of the reward."""
+        """The critic's current unit, in units of the reward."""
         return float(self._running_mean_std.std) if self._value_norm else 1.0
 
     def _estimate_returns(self, batch: Rollout, first: bool) -> None:
         """Set ``adv``, and ``return`` and ``value`` in the critic's unit, each ``[N]``.
 
         Args:
-            first: Whether these samples are new: not before the first pass over them.
+            first: Whether this is the first pass over these samples.
         """
         if self._recompute_adv:
             batch["value"] = self._values(batch["obs"])
@@ -101,8 +101,8 @@ class AdvantageActorCritic(PolicyGradient):
         self._set_returns(batch, slice(None) if first else None)
 
     def _set_returns(self, batch: Rollout, new: torch.Tensor | slice | None) -> None:
-        """Set ``return`` ``[N]``, and bring it and ``value`` into the critic's unit; ``new`` is the
-        index of samples that are seen for the first time, None if there are none."""
+        """Set ``return`` ``[N]``, and convert it and ``value`` to the critic's unit; ``new`` is the
+        index of samples that are not counted yet, None if there are none."""
         returns = batch["adv"] + batch["value"]
         if self._value_norm and new is not None:
             moments = joint_moments(returns[new], self._joint)
@@ -113,7 +113,7 @@ class AdvantageActorCritic(PolicyGradient):
         batch["value"] = batch["value"] / self._value_std
 
     def _values(self, obs: Obs) -> torch.Tensor:
-        """What the critic predicts, in the unit of the reward."""
+        """The critic's predictions in the unit of the reward."""
         with self._as_acting():
             return self._model(obs, mode="compute_critic")["value"] * self._value_std
 
@@ -129,11 +129,11 @@ class AdvantageActorCritic(PolicyGradient):
 
         Args:
             value: ``[N]``, in the unit of the reward.
-            next_obs: What followed each trajectory's last step, ``[n_traj, *obs_shape]``.
-            done: ``[N]``, terminated; a trajectory cut otherwise is bootstrapped.
+            next_obs: Observation after each trajectory's last step, ``[n_traj, *obs_shape]``.
+            done: ``[N]``, terminated; trajectories that end otherwise are bootstrapped.
             ends: ``[n_traj]``, index of each trajectory's last step.
         """
-        # Within a trajectory an observation's value is the previous row's next value.
+        # Within a trajectory, the next value is the value of the next row.
         next_value = np.roll(value, -1, axis=0)
         next_value[ends] = self._values(next_obs).cpu().numpy()
         lengths = np.diff(ends, prepend=-1)
@@ -173,7 +173,7 @@ class AdvantageActorCritic(PolicyGradient):
 def _trajectory_ends(
     traj_flag: torch.Tensor | None, step_id: torch.Tensor | None, done: np.ndarray
 ) -> np.ndarray:
-    """Indices of the rows after which another trajectory starts, the last row included."""
+    """Index of the last row of each trajectory."""
     flag = (done if traj_flag is None else traj_flag.cpu().numpy()).astype(bool)
     if step_id is not None:
         flag[:-1] |= np.diff(step_id.cpu().numpy()) != 1
@@ -184,21 +184,21 @@ def _trajectory_ends(
 class CountedSteps:
     """Ids of the steps in running statistics, so that each step is counted only once.
 
-    A step is forgotten when it has left the buffer for certain.
+    A step is removed once it has certainly left the buffer.
 
     Args:
-        buffer_size: How many samples the buffers hold.
+        buffer_size: Total number of samples in the buffers.
     """
 
     def __init__(self, buffer_size: int) -> None:
-        # Steps are first drawn in another order than they came: the one that was drawn first may
-        # outlive a buffer of others.
+        # Steps are not first drawn in the order of their collection, so a step may still be in the
+        # buffer when `buffer_size` others were added here.
         self._most = 2 * buffer_size
         self._steps: dict[int, None] = {}
 
     def take_new(self, step_ids: torch.Tensor | None) -> torch.Tensor | slice:
-        """Remember steps, int64 ``[B]``, and return the index of those that are new; of a step that
-        comes twice, the first. Without numbers all are new."""
+        """Store steps, int64 ``[B]``, and return the indices of new ones; of a step that occurs
+        twice, the first. Without step ids all are new."""
         if step_ids is None:
             return slice(None)
         places = []
@@ -248,7 +248,7 @@ class A2CPolicy(AdvantageActorCritic):
             update_per_collect=1,
             betas=(0.9, 0.999),
             eps=1e-8,
-            # Longest gradient.
+            # Maximum gradient norm.
             grad_norm=0.5,
         ),
         collect=dict(discount_factor=0.9),
@@ -271,7 +271,7 @@ class A2CPolicy(AdvantageActorCritic):
         self._init_returns()
 
     def _learn(self, batch: Rollout) -> Log:
-        """One pass; returns one log, the means of the minibatches' ones."""
+        """One pass; returns one log with the means over minibatches."""
         self._estimate_returns(batch, first=True)
         logs = [self._update(part) for part in self._minibatches(batch)]
         return {name: sum(log[name] for log in logs) / len(logs) for name in logs[0]}

@@ -1,8 +1,8 @@
-"""DQN's update without autograd, for exactly the classes that declare it and small plain networks.
+"""DQN's update in numpy instead of autograd, for small plain networks.
 
-At 64 rows and 25,000 parameters autograd and the calls of torch's layers take several times as long
-as the arithmetic, which is written out in numpy here. Whatever is not certain to be what autograd
-computes is left to it; a test compares both.
+With 64 rows and 25,000 parameters, autograd and the calls of torch's layers take several times as
+long as the arithmetic. It applies only to classes that declare it, and only if the result is
+certain to equal autograd's; a test compares both.
 """
 
 import operator
@@ -23,36 +23,36 @@ from ding.policy._types import Log, Steps
 from ding.policy.acting import priorities
 from ding.policy.checks import check_loss
 
-#: Rows times parameters beyond which the arithmetic costs more than the calls.
+#: Maximum of rows times parameters; above it, the arithmetic outweighs the cost of calls.
 MAX_WORK = 1 << 23
 _KINDS = (DQN, FCEncoder, DiscreteHead, DuelingHead, Dense, nn.Linear, nn.ReLU)
-#: What networks compute as this package defines it; a class may be patched.
+#: The original ``forward`` methods; a class may be patched.
 _FORWARDS = {kind: kind.forward for kind in (*_KINDS, TargetNetworkWrapper)}
-#: Whatever changes what the call of a module computes.
+#: Attributes that change the result of a module's call.
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _MARKS = ("_compiled_call_impl", *_HOOKS)
 _GLOBAL_HOOKS = [getattr(torch_module, f"_global{name}") for name in _HOOKS]
-_ZERO = np.zeros((), np.float32)  # an array: a number would have to become one in each call
-#: Methods of a policy that this computes in place of.
+_ZERO = np.zeros((), np.float32)  # an array: avoids a conversion in each call
+#: Policy methods that this update replaces.
 _UPDATE = "_target_output", "_value_loss", "_branch_loss", "_update", "_descend"
 _REPLACED = (*_UPDATE, "sync_gradients")
-#: Classes whose update this is, with those methods as they were written.
+#: The classes that declare this update, with the original methods that it replaces.
 _known: dict[type, dict[str, Any]] = {}
 _Policy = TypeVar("_Policy", bound=type)
 
 
 def updates_on_arrays(cls: _Policy) -> _Policy:
-    """Declares that this is the update of a class; subclasses do not inherit it."""
+    """Class decorator that declares this update for a policy class, but not for its subclasses."""
     _known[cls] = {name: getattr(cls, name) for name in _REPLACED}
     return cls
 
 
 def descend_on_arrays(policy: Any, batch: Steps) -> Log | None:
-    """The update of a policy that declares it, with a small plain network on the CPU.
+    """The update of a policy that declares it, for a small plain network on the CPU.
 
     Returns:
         ``total_loss``, ``q_value``, ``target_q_value`` and ``priority`` float32 ``[B]``; ``None``
-        where autograd has to do it, or to refuse it.
+        if autograd must make the update or reject the data.
 
     Raises:
         DataError: The loss is not finite.
@@ -99,12 +99,12 @@ class ArrayUpdate:
         next_obs, action = batch["next_obs"].numpy(), batch["action"].numpy()
         traces = network.traced(batch["obs"].numpy())
         q_values = _joined(traces)
-        # Autograd refuses these; numpy would take a negative index for another action.
+        # Autograd raises an error for these; numpy would accept negative indices.
         if action.min() < 0 or action.max() >= q_values.shape[1]:
             return None
         next_q_values = _joined(target_network.traced(next_obs))
         next_action = _joined(network.traced(next_obs)).argmax(1)  # van Hasselt et al. 2016
-        # Where in all values those of each row begin.
+        # Index in the flattened Q-values at which each row begins.
         begin = np.arange(0, q_values.size, q_values.shape[1])
         done = begin + action
         error = q_values.take(done)
@@ -139,7 +139,7 @@ class ArrayUpdate:
 
 
 class _Network:
-    """Views of the parameters of a plain `DQN`, which optimisers and ``load_state_dict`` follow."""
+    """Views of a plain `DQN`'s parameters; they follow optimisers and ``load_state_dict``."""
 
     def __init__(self, model: Any) -> None:
         self._parts = _parts(model)
@@ -150,7 +150,7 @@ class _Network:
         self._parameter_count = sum(p.numel() for p in self._trained)
 
     def is_of(self, model: Any) -> bool:
-        """Whether a network still is what this was made of, and computes what this does."""
+        """Whether this object still matches a network, and computes the same as it."""
         parts = _parts(model)
         return (
             len(parts) == len(self._parts)
@@ -160,14 +160,14 @@ class _Network:
 
     @property
     def learns(self) -> bool:
-        """Whether each parameter is to get the gradient that ``backward`` gives, and no more."""
+        """Whether no parameter is frozen or has gradient hooks, which ``backward`` ignores."""
         return not any(
             not p.requires_grad or p._backward_hooks or p._post_accumulate_grad_hooks
             for p in self._trained
         )
 
     def takes(self, batch: Steps, nstep: int) -> bool:
-        """Whether a batch is one of float32 vectors with one action each, on the CPU."""
+        """Whether a batch has float32 vectors and one action per row, on the CPU, and is small."""
         obs, action, reward = batch["obs"], batch.get("action"), batch["reward"]
         size = len(obs)
         rows = [batch["done"], batch.get("weight"), batch.get("value_gamma")]
@@ -182,13 +182,13 @@ class _Network:
         )
 
     def traced(self, x: np.ndarray) -> list[list[np.ndarray]]:
-        """Of the encoder and each stack of the head: what goes into each layer, and what comes out
-        of the last; for observations float32 ``[B, obs]``."""
+        """For the encoder and each stack of the head: each layer's input, and the last layer's
+        output; for observations float32 ``[B, obs]``."""
         encoder = _trace(self._encoder, x)
         return [encoder, *(_trace(layers, encoder[-1]) for layers in self._ends)]
 
     def backward(self, traces: list[list[np.ndarray]], gradient: np.ndarray) -> None:
-        """Set the parameters' ``grad`` from that of Q-values ``[B, n]``."""
+        """Set the parameters' ``grad`` from the gradient of the Q-values ``[B, n]``."""
         encoder, *heads = traces
         ends = [gradient]
         if len(heads) == 2:  # Q = A + V - mean(A)
@@ -204,7 +204,7 @@ def _is_float(value: Any, shape: tuple[int, ...]) -> bool:
 
 
 def _parts(module: Any) -> list[Any]:
-    """The modules and parameters of a network; with a mark for what changes what they compute."""
+    """A network's modules and parameters; plus a unique object if anything changes its result."""
     state, found = vars(module), [module, type(module), *module._parameters.values()]
     if "forward" in state or "__call__" in state or module._buffers or any(map(state.get, _MARKS)):
         found.append(object())  # equal to nothing
@@ -214,8 +214,8 @@ def _parts(module: Any) -> list[Any]:
 
 
 def _is_plain(model: Any) -> bool:
-    """Whether this is a `DQN` of an `FCEncoder` and a plain or dueling head, all of whose layers
-    are float32 ``Linear`` and ``ReLU`` on the CPU."""
+    """Whether the network is a `DQN` with an `FCEncoder` and a plain or dueling head whose layers
+    are all float32 ``Linear`` and ``ReLU`` on the CPU."""
     if type(model) is not DQN or type(model.encoder) is not FCEncoder:
         return False
     if type(model.head) not in (DiscreteHead, DuelingHead):
@@ -224,7 +224,7 @@ def _is_plain(model: Any) -> bool:
     return (
         all(type(part) in (type, nn.Parameter, *_KINDS) for part in _parts(model))
         and all(_is_float(p.detach(), p.shape) and p.is_contiguous() for p in parameters)
-        # A shared layer gets gradients from all of its places, and here from the last one alone.
+        # No shared layers: only the last of their gradients would be kept here.
         and len(set(map(id, parameters))) == len(parameters)
         and all(layer.bias is not None for layer in model.modules() if type(layer) is nn.Linear)
         and all(type(next(leaves(stack))) is nn.Linear for stack in _stacks(model))
@@ -273,7 +273,7 @@ def _trace(layers: list[_Layer], x: np.ndarray) -> list[np.ndarray]:
 def _back(
     layers: list[_Layer], trace: list[np.ndarray], gradient: np.ndarray, first: bool = False
 ) -> np.ndarray:
-    """Set gradients of a stack's parameters; returns that of its input, unless it is the first."""
+    """Set gradients of a stack's parameters; returns the input's gradient unless ``first``."""
     for number in range(len(layers) - 1, -1, -1):
         layer = layers[number]
         if layer.relu:
@@ -287,7 +287,7 @@ def _back(
 
 
 def _joined(traces: list[list[np.ndarray]]) -> np.ndarray:
-    """The Q-values of a plain head, or of the advantage and the value of a dueling one."""
+    """The Q-values: of a plain head, or from the advantage and the value of a dueling head."""
     values = [trace[-1] for trace in traces[1:]]
     if len(values) == 1:
         return values[0]

@@ -1,8 +1,9 @@
-"""What all policies share: settings, modes and attributes.
+"""The base class of all policies: settings, modes and attributes.
 
-A policy's work is batched. A subclass writes the batched cores and gets the per-environment API
-from here; one that overrides the per-environment methods instead works everywhere too, more
-slowly: its modes then carry no ``batched`` cores, and collectors hand it dicts of environments.
+A policy acts on batches. A subclass defines batched cores, from which this module derives the
+per-environment API. A subclass that overrides the per-environment methods instead also works
+everywhere, but more slowly: its modes have no ``batched`` cores, and collectors pass it dicts of
+environments.
 """
 
 import functools
@@ -33,7 +34,7 @@ _logger = logging.getLogger(__name__)
 
 @functools.cache
 def warn_of_no_gpu() -> None:
-    """Report, once in a process, that ``policy.cuda`` cannot be had."""
+    """Warn, once per process, that ``policy.cuda`` is not available."""
     _logger.warning("policy.cuda is true, but torch finds no CUDA device: using the CPU")
 
 
@@ -85,18 +86,18 @@ class Policy(Learning, Cores, ModeStates):
         other=dict(),
     )
 
-    #: Where the algorithm comes from.
+    #: The algorithm's paper.
     paper: str = ""
-    #: How it is trained if `on_policy` does not determine it: `serial_offline`, say.
+    #: Its training pipeline if `on_policy` does not determine it, such as `serial_offline`.
     pipeline: str = ""
 
-    #: Keys, below ``policy``, that must not be set for it, with what to do instead.
+    #: Keys below ``policy`` that must not be set, and the alternative for each.
     _refused: Mapping[str, str] = {}
-    #: Keys, below ``policy``, that configs for it may hold and that have no effect on it.
+    #: Keys below ``policy`` that its configs may contain without effect.
     _silent_keys: tuple[str, ...] = ()
-    #: Where its discount factor is, below ``policy``; empty if it has none.
+    #: Key of its discount factor below ``policy``; empty if it has none.
     _discount_key: str = ""
-    #: Keys that may be of another kind than their default.
+    #: Keys whose value may have another type than the default.
     _any_kind_keys: tuple[str, ...] = ()
 
     @classmethod
@@ -123,17 +124,17 @@ class Policy(Learning, Cores, ModeStates):
             warn_of_no_gpu()
         self._device = f"cuda:{self._rank % torch.cuda.device_count()}" if self._cuda else "cpu"
         self._model = self._create_model(cfg, model)
-        # The command mode alone needs no network, and is given a blank one.
+        # The command mode needs no network; with this mode alone, the network is not checked.
         if self._enable_field - {"command"}:
             self._check_model(self._model)
             self.check_network(cfg.get("model") or {})
         if self._cuda:
             self._model.to(self._device)
         self._learn_model: Network = model_wrap(self._model, "base")
-        # Before the modes: optimisers and target networks begin with these weights.
+        # Before the modes: optimisers and target networks start from these weights.
         if self._joint:
             self._broadcast_model(self._model)
-        # Order matters: collect and eval wrap the model that learn has set up.
+        # Order matters: the collect and eval modes wrap the model that the learn mode has set up.
         for name in ("learn", "collect", "eval", "command"):
             if name in self._enable_field:
                 getattr(self, f"_init_{name}")()
@@ -151,7 +152,7 @@ class Policy(Learning, Cores, ModeStates):
                 )
 
     def _settings_without_effect(self) -> Mapping[str, str]:
-        """Keys, below ``policy``, that have no effect on it with its config, and what has one."""
+        """Keys below ``policy`` without effect under the current config, and the alternatives."""
         here = self._discount_key
         places = ("discount_factor", "learn.discount_factor", "collect.discount_factor")
         values = {place: at(self._cfg, place) for place in places if here}
@@ -163,7 +164,7 @@ class Policy(Learning, Cores, ModeStates):
         defaults = self.default_config() if idle else {}
         for key, instead in idle.items():
             value = at(self._cfg, key)
-            # A key at its default was not set by the user.
+            # A key with its default value was probably not set by the user.
             if value != at(defaults, key):
                 _logger.warning("policy.%s=%r has no effect: %s", key, value, instead)
 
@@ -238,7 +239,7 @@ class Policy(Learning, Cores, ModeStates):
         return self._get_attribute, self._set_attribute, save, load
 
     def _has_core(self, core: str, *row_methods: str) -> bool:
-        # A subclass that overrides a per-environment method means it to be called.
+        # If a subclass overrides a per-environment method, the method must be called.
         return self._overrides(core) and not any(self._overrides(name) for name in row_methods)
 
     def _set_attribute(self, name: str, value: object) -> None:
@@ -276,7 +277,7 @@ class Policy(Learning, Cores, ModeStates):
 
 
 class CommandModePolicy(Policy):
-    """A policy that also sends its settings to the pipeline: exploration, learning, evaluation."""
+    """A policy that also provides settings for the pipeline: exploration, learning, evaluation."""
 
     total_field = frozenset({"learn", "collect", "eval", "command"})
 
@@ -288,7 +289,7 @@ class CommandModePolicy(Policy):
         )
 
     def _init_command(self) -> None:
-        """Set up what the settings depend on, such as the ε schedule."""
+        """Set up the attributes behind the settings, such as the ε schedule."""
 
     def _get_setting_learn(self, command_info: Config) -> Config:
         return {}
@@ -304,7 +305,7 @@ def create_policy(cfg: Mapping[str, Any], **kwargs: Any) -> Policy:
     """Build the registered policy ``cfg.type``; ``cfg.import_names`` are imported first.
 
     Args:
-        cfg: The policy's ``type``, and those of its keys that are not the defaults.
+        cfg: The policy's ``type``, and its keys that differ from the defaults.
         kwargs: ``model`` and ``enable_field`` of `Policy`.
 
     Raises:

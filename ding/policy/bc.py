@@ -29,13 +29,13 @@ _LOSSES: dict[str, Callable[..., Tensor]] = {
     "smooth_l1_loss": F.smooth_l1_loss,
 }
 _DISCRETE, _CONTINUOUS = "it is for discrete actions", "it is for continuous actions"
-#: Share of the label that other actions get with `learn.ce_label_smooth` (Szegedy et al. 2016).
+#: Total probability of the other actions with `learn.ce_label_smooth` (Szegedy et al. 2016).
 _SMOOTHING = 0.1
-#: tanh(1): beyond it, an output moves little however much its input does.
+#: tanh(1); above it, tanh saturates: its output changes little with its input.
 _SATURATED = math.tanh(1)
-#: With no more than this share of the outputs left, all of them are trained.
+#: If at most this fraction of the outputs would remain, `learn.tanh_mask` masks none.
 _LEAST_UNMASKED = 0.2
-#: Where atanh of an action is still finite in float32.
+#: Largest action whose atanh is finite in float32.
 _INNER = 1 - 1e-6
 
 
@@ -59,12 +59,12 @@ class BehaviourCloningPolicy(ActingPolicy):
     pipeline = "serial_bc"
     config = dict(
         type="bc",
-        # Draw samples by their losses, and weigh them for the bias which that brings.
+        # Prioritised sampling by loss, and importance weights that correct its bias.
         priority=False,
         priority_IS_weight=False,
         continuous=False,
-        # Of continuous actions: 'l1_loss', 'mse_loss' or 'smooth_l1_loss'. None: squared errors,
-        # or the likelihood.
+        # Loss for continuous actions: 'l1_loss', 'mse_loss' or 'smooth_l1_loss'. None: squared
+        # errors, or the likelihood.
         loss_type=None,
         # Number of actions if `model.action_shape` is not given.
         action_shape=19,
@@ -72,8 +72,8 @@ class BehaviourCloningPolicy(ActingPolicy):
             update_per_collect=1,
             batch_size=32,
             learning_rate=1e-5,
-            # The learning rate goes from `warmup_lr` to `learning_rate` in `warmup_epoch` epochs,
-            # and by `decay_rate` every `decay_epoch` epochs after that.
+            # The learning rate rises from `warmup_lr` to `learning_rate` in `warmup_epoch` epochs,
+            # and is then multiplied by `decay_rate` every `decay_epoch` epochs.
             lr_decay=False,
             decay_epoch=30,
             decay_rate=0.1,
@@ -83,17 +83,17 @@ class BehaviourCloningPolicy(ActingPolicy):
             optimizer="SGD",
             momentum=0.9,
             weight_decay=1e-4,
-            # A tenth of each label goes to the other actions.
+            # Label smoothing: a tenth of each label's probability goes to the other actions.
             ce_label_smooth=False,
-            # Log the share of actions that are the demonstrator's.
+            # Log the fraction of actions that equal the demonstrator's.
             show_accuracy=False,
-            # Leave out outputs beyond tanh(1), unless few are left: they need not reach -1 or 1.
+            # Mask the loss of outputs beyond tanh(1), unless few would remain.
             tanh_mask=False,
         ),
         collect=dict(
             unroll_len=1,
-            # Gaussian noise on continuous actions, cut to `noise_range`; `noise_sigma` is a number
-            # or dict(type, start, end, decay) of environment steps.
+            # Gaussian noise on continuous actions, clipped to `noise_range`; `noise_sigma` is a
+            # number, or dict(type, start, end, decay) as a schedule over environment steps.
             noise=False,
             noise_sigma=0.2,
             noise_range=dict(min=-0.5, max=0.5),
@@ -102,13 +102,13 @@ class BehaviourCloningPolicy(ActingPolicy):
     )
 
     data_columns = ("obs", "action")
-    # Of configs of other ways of cloning, which name this policy, too.
+    # Keys of other cloning algorithms' configs that also name this policy.
     _silent_keys = (
         *("bc_model_path", "env_name", "maze_size", "max_bfs_steps", "num_actions"),
         *("show_train_test_accuracy", "learn.target_update_freq"),
     )
     _any_kind_keys = ("collect.noise_sigma",)
-    #: Number of passes over the data set; the pipelines count them.
+    #: Current epoch; the pipelines set it.
     _epoch = 0
 
     @property
@@ -187,7 +187,7 @@ class BehaviourCloningPolicy(ActingPolicy):
         return batch
 
     def _losses(self, output: Output, action: Tensor) -> LoggedLoss:
-        """The loss of each sample ``[B]``, and what else to log."""
+        """The loss of each sample ``[B]``, and other scalars to log."""
         if self._cfg.continuous:
             return self._regression(output, action), {}
         logits = output["logit"]
@@ -208,7 +208,7 @@ class BehaviourCloningPolicy(ActingPolicy):
         if self._gaussian and self._cfg.loss_type is None:
             inner = torch.atanh(action.clamp(-_INNER, _INNER))
             mu, sigma = output["logit"]
-            # The slope of tanh is the same whatever the policy is.
+            # The derivative of tanh at the action is the same for all policies and can be omitted.
             return -log_prob({"mu": mu, "sigma": sigma}, inner)
         mean = torch.tanh(output["logit"][0]) if self._gaussian else output["action"]
         errors = _LOSSES[self._cfg.loss_type or "mse_loss"](mean, action, reduction="none")
@@ -216,7 +216,7 @@ class BehaviourCloningPolicy(ActingPolicy):
             kept = mean.detach().abs() <= _SATURATED
             share = joint_mean(kept.float(), self._joint)
             if share > _LEAST_UNMASKED:
-                # So that the mean over all is the mean over those that are kept.
+                # The mean over all outputs then equals the mean over the kept ones.
                 errors = errors * kept / share
         return errors.mean(-1)
 
@@ -234,7 +234,7 @@ class BehaviourCloningPolicy(ActingPolicy):
     def _forward_collect_batch(
         self, obs: Obs, eps: Eps = 0.0, sigma: float | None = None
     ) -> Output:
-        """The action; with probability ``eps`` any discrete one, or with noise of ``sigma``."""
+        """Actions: a random one with probability ``eps`` (discrete), or with noise ``sigma``."""
         if not self._cfg.continuous:
             return super()._forward_collect_batch(obs, eps=eps)
         action = self._mean_action(self._collect_model.forward(obs))
@@ -256,7 +256,7 @@ class BehaviourCloningPolicy(ActingPolicy):
         return fall(envstep)
 
     def _get_setting_collect(self, command_info: Config) -> Config:
-        """Of the command mode: how much to explore at this environment step."""
+        """Exploration settings of the command mode at the current environment step."""
         if self._cfg.continuous:
             sigma = self._noise_sigma(command_info["envstep"])
             return {"sigma": sigma} if self._cfg.collect.noise else {}

@@ -1,8 +1,9 @@
-"""Stops bad numbers before they reach weights: losses that are not finite, and wrong shapes.
+"""Rejects invalid numbers before they affect weights: losses that are not finite, wrong shapes.
 
-Torch broadcasts ``[B]`` and ``[B, 1]`` to ``[B, B]``: a loss of such columns is a wrong number, and
-no error. What is one number per sample therefore has one dimension of samples before it reaches a
-loss (`flatten_numbers`), and everything else is refused by its name where a layout is first seen.
+Torch broadcasts ``[B]`` and ``[B, 1]`` to ``[B, B]``: a loss of such columns is wrong, without an
+error. Scalars per sample are therefore flattened to ``[B]`` before they reach a loss
+(`flatten_numbers`), and columns of other wrong shapes are rejected by name when a layout occurs for
+the first time.
 """
 
 import math
@@ -15,7 +16,7 @@ from ding.utils.errors import DataError
 
 
 def check_loss(policy: object, loss: float, batch: Mapping[str, object]) -> None:
-    """Refuse a loss that is NaN or infinite, and name the columns of ``batch`` that are."""
+    """Reject a loss that is NaN or infinite, and name the columns of ``batch`` that are."""
     if math.isfinite(loss):
         return
     bad = sorted(_not_finite(batch))
@@ -43,31 +44,31 @@ def _not_finite(batch: Mapping[str, object], path: str = "") -> list[str]:
 
 
 def floats(values: Mapping[str, torch.Tensor]) -> dict[str, float]:
-    """Scalars for the log, in one transfer where they are on another device."""
+    """Scalars for the log, in one transfer if they are on another device."""
     if all(value.is_cpu for value in values.values()):
-        return {name: value.item() for name, value in values.items()}  # cheaper than stacking them
+        return {name: value.item() for name, value in values.items()}  # cheaper than stacking
     return dict(zip(values, torch.stack([value.detach() for value in values.values()]).tolist()))
 
 
-#: One number per sample, where a policy looks at it at all.
+#: Columns with one number per sample that every policy checks.
 _NUMBERS = frozenset(
     {
         *("done", "weight", "value_gamma", "is_expert", "done_1step"),
         *("traj_flag", "step_id", "IS", "priority_IS"),
     }
 )
-#: Any shape for each sample.
+#: Columns of any shape per sample.
 _ANY = frozenset({"obs", "next_obs", "next_obs_1step", "action", "logit"})
-#: Of teams, one number per agent; actions may be vectors.
+#: Columns of teams, with one number per agent; actions may be vectors.
 PER_AGENT = frozenset({"value", "adv", "return", "action"})
-#: One number per step of a sequence.
+#: Columns with one number per step of a sequence.
 _PER_STEP = frozenset({"reward", "done", "mask", "eps", "discount"})
-#: One number per sequence.
+#: Columns with one number per sequence.
 _PER_SEQUENCE = frozenset({"is_expert", "IS", "priority_IS"})
 
 
 def layout_of(batch: Mapping[str, object]) -> tuple[object, ...]:
-    """Names, shapes and types of the columns of a batch: equal for batches of one layout."""
+    """Names, shapes and dtypes of a batch's columns; equal for batches of the same layout."""
     return tuple(
         (name, column.shape, column.dtype)
         if type(column) is torch.Tensor
@@ -83,24 +84,24 @@ def check_samples(
     agents: int | None,
     used: Collection[str] = (),
 ) -> None:
-    """Refuse samples whose columns do not go together.
+    """Reject samples whose columns have inconsistent shapes.
 
-    Columns that are not known may have any shape: they are a user's.
+    Unknown columns may have any shape, since they are custom.
 
     Args:
-        policy: Its name, for the message.
+        policy: The policy's name, for the message.
         batch: Columns ``[B, ...]``.
         nstep: Rewards are ``[nstep, B]``; ``[B]`` if None.
         agents: Columns of `PER_AGENT` are ``[B, agents, ...]``, with any number of agents if 0; if
             None, values are ``[B]``.
-        used: More columns that the policy looks at, of one number per sample.
+        used: Further columns that the policy uses, with one number per sample.
 
     Raises:
-        DataError: Names the column, its shape and the one that is expected.
+        DataError: Names the column, its shape and the expected one.
     """
     first = next(tree_leaves(batch["obs"]))
     if not isinstance(first, torch.Tensor):
-        return  # observations in a form of a user's network
+        return  # observations in the format of a custom network
     size = len(first)
 
     def wanted(name: str, shape: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -118,10 +119,10 @@ def check_samples(
 
 
 def check_sequences(policy: str, batch: Mapping[str, object]) -> None:
-    """Refuse sequences whose columns do not go together; errors as of `check_samples`.
+    """Reject sequences whose columns have inconsistent shapes; errors as in `check_samples`.
 
     Args:
-        batch: As of `sequence_batch`, time first: ``mask`` ``[T, B]``.
+        batch: A batch of `sequence_batch`, time first: ``mask`` ``[T, B]``.
     """
     steps, size = next(tree_leaves(batch["obs"])).shape[:2]
     steps -= 1
@@ -152,7 +153,7 @@ def _check_shapes(
 
 
 def wrong_shape(source: str, name: str, column: torch.Tensor, wanted: tuple[int, ...]) -> DataError:
-    """The error of a column that has another shape than wanted."""
+    """The error for a column with an unexpected shape."""
     return DataError(
         f"{source}: the column {name!r} makes a batch of shape {list(column.shape)}, expected "
         f"{list(wanted)}: give it in this shape, or let the collector make the samples"

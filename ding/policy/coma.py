@@ -1,4 +1,4 @@
-"""COMA (Foerster et al. 2018): what an action gained over others that an agent could have taken."""
+"""COMA (Foerster et al. 2018): policy gradients with a counterfactual baseline per agent."""
 
 import itertools
 
@@ -14,7 +14,7 @@ from ding.rl_utils.nstep import of_action
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 
-#: Joint actions of an agent's others of which means are exact.
+#: Up to this number of joint actions of the other agents, means over them are exact.
 _MOST_OTHERS = 64
 
 
@@ -68,7 +68,7 @@ class COMAPolicy(TeamPolicy):
         error = done_q - self._returns(batch, logit.detach())
         probability = self._policy(batch, slice(None, -1), logit)
         log_probability = probability.clamp_min(1e-10).log()
-        # The baseline leaves out what the agent itself did (the paper's equation 4).
+        # The baseline marginalises out the agent's own action (the paper's equation 4).
         advantage = (done_q - (probability * q_value).sum(-1)).detach()
         gain = log_probability.gather(-1, action).squeeze(-1) * advantage
         entropy = -(probability * log_probability).sum(-1)
@@ -90,8 +90,8 @@ class COMAPolicy(TeamPolicy):
         return logit if mask is None else logit.masked_fill(mask == 0, MASKED)
 
     def _policy(self, batch: Sequences, steps: slice, logit: Tensor) -> Tensor:
-        """Probabilities ``[T, B, agents, N]`` that actions are drawn with, ε among them, in the
-        ``steps`` of the T + 1 whose logits are given."""
+        """Sampling probabilities of the actions, including ε, ``[T, B, agents, N]``; ``steps``
+        selects T of the T + 1 steps of ``logit``."""
         logit, mask = logit[steps], batch["obs"].get("action_mask")
         legal = torch.ones_like(logit) if mask is None else (mask[steps] != 0).to(logit.dtype)
         eps = batch["eps"].to(logit.dtype).reshape(*logit.shape[:2], 1, 1)
@@ -101,8 +101,8 @@ class COMAPolicy(TeamPolicy):
     @torch.no_grad()
     def _returns(self, batch: Sequences, logit: Tensor) -> Tensor:
         """TD(λ) returns by the target critic, ``[T, B, agents]``."""
-        # What was done next is known but at a sequence's end: there values are means over what the
-        # policy does.
+        # The next action is known, except at a sequence's end: there the value is the mean under
+        # the policy.
         mask, next_action = batch["mask"], batch["action"].roll(-1, 0)
         obs = after(batch["obs"])
         q_value = self._q_values(self._target_model, obs, next_action)
@@ -113,8 +113,8 @@ class COMAPolicy(TeamPolicy):
         return lambda_returns(batch, next_value, self._gamma, self._cfg.learn.td_lambda)
 
     def _mean_value(self, obs: Obs, probability: Tensor) -> Tensor:
-        """Mean value of each agent under the policy, by the target critic, ``[R, agents]``; from
-        the observations of R rows and ``probability`` ``[R, agents, N]``."""
+        """Mean value of each agent under the policy, by the target critic, ``[R, agents]``; for
+        observations of R rows and ``probability`` ``[R, agents, N]``."""
         action, weight = others_actions(probability)
         obs = tree_map(lambda leaf: leaf.expand(len(action), *leaf.shape), obs)
         q_value = self._q_values(self._target_model, obs, action)
@@ -127,29 +127,29 @@ class COMAPolicy(TeamPolicy):
     def _forward_collect_batch(  # type: ignore[override]
         self, obs: Obs, env_ids: list[int], eps: float = 0.0
     ) -> Output:
-        """Draws from the policy; see the class."""
+        """Sample actions from the policy; see the class."""
         output = self._act(self._collect_model, obs, env_ids, eps=eps)
         return {**output, "eps": torch.full((len(env_ids),), float(eps))}
 
 
 def others_actions(probability: Tensor) -> tuple[Tensor, Tensor]:
-    """Joint actions to average over what an agent's others do.
+    """Joint actions for averages over the other agents' actions.
 
-    These are all that they can do; or one draw, where that is more than `_MOST_OTHERS`.
+    All combinations of the others' actions; or one sample, if there are more than `_MOST_OTHERS`.
 
     Args:
-        probability: Of each agent's actions, ``[R, agents, N]``.
+        probability: Probabilities of each agent's actions, ``[R, agents, N]``.
 
     Returns:
-        int64 ``[J, R, agents]``, and the weight of each for each agent, likewise; summed over J
-        it is 1.
+        int64 ``[J, R, agents]``, and each joint action's weight for each agent, of the same shape;
+        the weights sum to 1 over J.
     """
     rows, agents, number = probability.shape
     if number ** (agents - 1) > _MOST_OTHERS:
         action = torch.multinomial(probability.flatten(0, 1), 1).view(1, rows, agents)
         return action, torch.ones_like(action, dtype=probability.dtype)
-    # Joint actions whose numbers add up to a multiple of N: to each agent, the others do among
-    # them whatever they can do, and once.
+    # Joint actions whose sum is a multiple of N: for each agent, they contain each combination of
+    # the others' actions exactly once.
     first = torch.tensor(list(itertools.product(range(number), repeat=agents - 1)))
     first = first.to(probability.device, torch.int64).view(number ** (agents - 1), agents - 1)
     action = torch.cat([first, -first.sum(-1, keepdim=True) % number], -1)
@@ -160,16 +160,16 @@ def others_actions(probability: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def lambda_returns(batch: Sequences, next_value: Tensor, gamma: float, lambda_: float) -> Tensor:
-    """λ-returns (Sutton 1988) of sequences, ``[T, B, agents]``; at an end they bootstrap.
+    """λ-returns (Sutton 1988) of sequences, ``[T, B, agents]``; bootstrapped at their ends.
 
     Args:
         batch: ``reward``, ``done`` and ``mask``, ``[T, B]``.
-        next_value: Of the observation after each step, ``[T, B, agents]``.
+        next_value: Value of the observation after each step, ``[T, B, agents]``.
     """
     reward, done = (
         one.unsqueeze(-1).expand_as(next_value) for one in (batch["reward"], batch["done"])
     )
-    # Beyond a step without a successor there is its value alone.
+    # A step without a successor uses its next value alone.
     goes_on = torch.cat([batch["mask"][1:], torch.zeros_like(batch["mask"][:1])]).unsqueeze(-1)
     values = torch.cat([next_value[:1], next_value])
     return generalized_lambda_returns(values, reward, gamma, lambda_ * goes_on, done)

@@ -1,4 +1,4 @@
-"""Policies with the command mode, as the serial pipelines use them: types ``<name>_command``."""
+"""Policies with the command mode, for the serial pipelines: types ``<name>_command``."""
 
 from ding.policy.array_update import updates_on_arrays
 from ding.policy.base_policy import CommandModePolicy, Policy
@@ -12,7 +12,7 @@ from ding.utils.types import Config
 class EpsCommandModePolicy(CommandModePolicy):
     """Command mode that sets ε by the number of environment steps (``other.eps``).
 
-    Who collects for a command info with ``greedy`` explores with the ε that it falls to.
+    If the command info contains ``greedy``, ε is at most the schedule's ``end``.
     """
 
     def _init_command(self) -> None:
@@ -25,7 +25,7 @@ class EpsCommandModePolicy(CommandModePolicy):
 
 
 class OpenCommandModePolicy(EpsCommandModePolicy):
-    """Command mode that sets ε if the config has a schedule (``other.eps``)."""
+    """Command mode that sets ε if the config contains a schedule (``other.eps``)."""
 
     def _init_command(self) -> None:
         if self._falls():
@@ -44,10 +44,10 @@ class DummyCommandModePolicy(CommandModePolicy):
 
 
 def with_command_mode(policy: type[Policy]) -> type[Policy]:
-    """A policy class that also has the command mode: that of the built-in policy it derives from.
+    """A policy class with the command mode of the built-in policy from which it derives.
 
-    Others explore with ε if their config says how it falls (``other.eps``). A class that has the
-    mode itself is returned as it is.
+    Other classes get ε-greedy exploration if their config has a schedule (``other.eps``). A class
+    that already has the mode is returned unchanged.
     """
     if not isinstance(policy, type) or issubclass(policy, CommandModePolicy):
         return policy

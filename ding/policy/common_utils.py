@@ -1,4 +1,4 @@
-"""What several policies do with their data."""
+"""Data functions that several policies share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -29,16 +29,16 @@ def default_preprocess_learn(
     ignore_done: bool = False,
     device: str = "cpu",
 ) -> Arrays:
-    """Make a batch of samples: a dict of tensors with one leading length B.
+    """Convert samples to a batch: a dict of tensors with one leading length B.
 
-    Columns come through without a copy where nothing has to change.
+    Columns that need no conversion are not copied.
 
     Args:
         data: Columns, a list of row dicts, or a batch that is already a dict of tensors.
         use_priority_IS_weight: Take ``weight`` from the samples' ``priority_IS`` or ``IS``; needs
             ``use_priority``.
-        use_nstep: ``reward`` as ``[nstep, B]`` instead of ``[B]``.
-        ignore_done: Treat all samples as if the episode went on.
+        use_nstep: Return ``reward`` as ``[nstep, B]`` instead of ``[B]``.
+        ignore_done: Treat all samples as if the episode continued.
         device: Target device; bytes become floats there, after the transfer.
 
     Returns:
@@ -46,7 +46,7 @@ def default_preprocess_learn(
         ``[B]`` or ``None``.
 
     Raises:
-        DataError: No samples, or samples without ``reward``, ``done`` or the ``IS`` asked for.
+        DataError: There are no samples, or they lack ``reward``, ``done`` or the required ``IS``.
         ConfigError: Weights without priorities.
     """
     batch = flatten_numbers(as_batch(data, ("obs", "reward", "done"), device))
@@ -57,7 +57,7 @@ def default_preprocess_learn(
     batch["done"] = torch.zeros_like(done, dtype=torch.float32) if ignore_done else _float(done)
     reward = _float(batch["reward"])
     if use_nstep:
-        # Targets are sums over steps: each step's rewards are read as a whole.
+        # Targets sum over steps: the rewards of each step must be contiguous.
         reward = reward.unsqueeze(0) if reward.dim() == 1 else reward.transpose(0, 1).contiguous()
     batch["reward"] = reward
     batch["weight"] = sample_weights(batch, use_priority, use_priority_IS_weight)
@@ -69,7 +69,7 @@ def nstep_train_columns(columns: Arrays, lengths: np.ndarray, nstep: int, gamma:
 
     Returns:
         The columns with ``reward`` ``[N, nstep]``, ``next_obs`` and ``done`` of a window's last
-        step, and ``value_gamma`` where there is more than one.
+        step, and ``value_gamma`` if ``nstep > 1``.
     """
     if nstep == 1:
         return {**columns, "reward": columns["reward"][:, None]}
@@ -80,14 +80,14 @@ def nstep_train_columns(columns: Arrays, lengths: np.ndarray, nstep: int, gamma:
 
 
 def as_batch(data: Samples, required: Sequence[str], device: str = "cpu") -> Arrays:
-    """Samples as one dict of tensors with a leading length B, on ``device``.
+    """Convert samples to one dict of tensors with a leading length B, on ``device``.
 
     Args:
         data: Columns, a list of row dicts, or a batch that is already a dict of tensors.
         required: Columns that must exist.
 
     Raises:
-        DataError: No samples, samples without something required, or unrolls.
+        DataError: There are no samples, they lack a required column, or they are unrolls.
     """
     batch = _batched(data)
     if any(isinstance(batch.get(name), list) for name in ("reward", "done")):
@@ -117,7 +117,7 @@ def _batched(data: Samples) -> Arrays:
 
 
 def _plain(rows: Samples) -> list[Arrays]:
-    """Rows without the entries that no tensor can hold: names and absent values."""
+    """Rows without entries that cannot become tensors: strings and None."""
     first = rows[0]
     if not isinstance(first, Mapping):
         raise DataError(f"samples must be dicts, got {type(first).__name__}")
@@ -141,7 +141,7 @@ def sample_weights(batch: Arrays, use_priority: bool, use_weight: bool) -> torch
 
 
 def _moved(leaf: Tree, device: str) -> Tree:
-    if isinstance(leaf, list):  # one for each of several choices
+    if isinstance(leaf, list):  # one entry for each of several choices
         return [_moved(part, device) for part in leaf]
     return leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf
 
@@ -151,14 +151,14 @@ def _float(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def single_env_forward_wrapper(forward_fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a mode's ``forward``, which takes a dict of environments, act in one environment.
+    """Wrap a mode's ``forward``, which takes a dict of environments, for a single environment.
 
     Args:
         forward_fn: ``policy.eval_mode.forward``, or the collect mode's.
 
     Returns:
-        ``(obs) -> action``, both without a batch dimension; the action is an ndarray, 0-d for a
-        discrete one.
+        A function ``(obs) -> action``, both without a batch dimension; the action is an ndarray,
+        0-d for a discrete one.
 
     Example:
 
@@ -183,13 +183,13 @@ def single_env_forward_wrapper(forward_fn: Callable[..., Any]) -> Callable[..., 
     return forward
 
 
-#: Columns that stay Python scalars in rows; every other array becomes a tensor.
+#: Columns that are Python scalars in rows; all other arrays become tensors.
 _SCALAR_COLUMNS = frozenset({"done", "collect_iter", "traj_flag", "step_id"})
 
-#: Columns that rows hold as arrays of shape ``(1,)`` where they are one number per sample.
+#: Columns with one number per sample that are arrays of shape ``(1,)`` in rows.
 _VECTOR_COLUMNS = frozenset({"action", "value", "adv"})
 
-#: Columns with one number per sample, in whatever shape rows bring it.
+#: Columns with one number per sample, whatever shape they have in rows.
 _ONE_NUMBER = frozenset(
     {
         *("reward", "done", "traj_flag", "step_id", "value", "adv", "value_gamma", "weight", "IS"),
@@ -199,10 +199,9 @@ _ONE_NUMBER = frozenset(
 
 
 def sample_columns(columns: Arrays) -> Columns:
-    """Samples whose arrays readers get as tensors, but for flags and counters: in rows, those are
-    scalars.
+    """Samples that are read as tensors, except flags and counters, which are scalars in rows.
 
-    ``action``, ``value`` and ``adv`` of one number per sample become ``[N, 1]``.
+    ``action``, ``value`` and ``adv`` with one number per sample become ``[N, 1]``.
     """
 
     def vectors(col: Tree) -> Tree:
@@ -212,22 +211,22 @@ def sample_columns(columns: Arrays) -> Columns:
     columns = {**columns, **own}
     if (stored := stored_columns(columns, plain=_SCALAR_COLUMNS)) is not None:
         return Columns.of_stored(stored)
-    # Of a GPU's tensors, for example.
+    # For tensors on a GPU, for example.
     return Columns(
         {n: col if n in _SCALAR_COLUMNS else as_tensors(col) for n, col in columns.items()}
     )
 
 
 def flatten_numbers(columns: Arrays) -> Arrays:
-    """``[N, 1]`` columns of what is one number per sample as ``[N]``; the others as they are.
+    """Flatten ``[N, 1]`` columns with one number per sample to ``[N]``; others stay unchanged.
 
-    Rows carry such a number as a scalar or as an array of shape ``(1,)``. An action, or a part of
-    one, is one number if it is an index; a float action of one dimension stays ``[N, 1]``.
+    In rows, such a number is a scalar or an array of shape ``(1,)``. An action, or a part of one,
+    is one number if it is an index; a float action of one dimension stays ``[N, 1]``.
     """
     flat = dict(columns)
     for name in columns.keys() & _ONE_NUMBER:
         column = columns[name]
-        # Of one dimension, mostly: to ask for that is quicker than to compare shapes.
+        # Checked first since most columns have one dimension; faster than comparing shapes.
         if getattr(column, "ndim", 1) == 2 and column.shape[1] == 1:
             flat[name] = column.squeeze(1)
     if "action" in columns:
@@ -243,5 +242,5 @@ def _flat_index(col: Tree) -> Tree:
 
 
 def as_tensor(leaf: Tree) -> Tree:
-    """An array as a tensor that shares its memory; whatever else as it is."""
+    """Convert an array to a tensor that shares its memory; other values stay unchanged."""
     return torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf

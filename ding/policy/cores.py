@@ -1,6 +1,6 @@
-"""How a policy acts: batched cores, and the per-environment API over them.
+"""A policy's acting: batched cores, and the per-environment API derived from them.
 
-Dicts of environments in, dicts of environments out; one stacked call in between.
+The API maps dicts of environments to dicts of environments, by one call on the stacked arrays.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,9 +26,9 @@ from ding.utils.types import Tree
 
 
 class Cores(NetworkOwner):
-    """The collect and eval modes of a policy, which subclasses define by batched cores.
+    """The collect and eval modes of a policy; subclasses define their batched cores.
 
-    One that overrides the per-environment methods instead works everywhere too, more slowly.
+    A subclass that overrides the per-environment methods also works everywhere, but more slowly.
     """
 
     _get_unroll_len: Callable[[], int]
@@ -41,14 +41,14 @@ class Cores(NetworkOwner):
     _recurrent = False
 
     def _init_collect(self) -> None:
-        """Set up what collecting needs: exploration, ``_unroll_len``, ``_gamma``, ``_nstep``."""
+        """Set up the collect mode: exploration, ``_unroll_len``, ``_gamma``, ``_nstep``."""
 
     def _forward_collect_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
         """Act on a batch, exploring; the network is in evaluation mode.
 
         Args:
             obs: float32 ``[n, *obs_shape]`` on the policy's device, or a nested dict of them.
-            kwargs: Those of the collector; of a recurrent policy also ``env_ids``, n of them.
+            kwargs: The collector's arguments; for a recurrent policy also ``env_ids``, n of them.
 
         Returns:
             Tensors ``[n, ...]``: ``action`` and the ``_transition_outputs``.
@@ -71,11 +71,11 @@ class Cores(NetworkOwner):
         return {**columns, "reward": columns["reward"][:, None]}
 
     def _cuts_samples(self) -> bool:
-        """Whether samples are what `_get_train_columns` makes: it counts them, or one is a step."""
+        """Whether `_get_train_columns` determines the samples: it counts them, or one is a step."""
         return self._get_unroll_len() == 1 or self._overrides("_count_train_samples")
 
     def _count_train_samples(self, lengths: np.ndarray) -> np.ndarray:
-        """How many samples `_get_train_columns` makes of each trajectory."""
+        """Number of samples that `_get_train_columns` makes of each trajectory."""
         return lengths
 
     def _collect_columns(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
@@ -104,10 +104,10 @@ class Cores(NetworkOwner):
         return {name: tree_map(lambda leaf: leaf.cpu(), value) for name, value in output.items()}
 
     def _reset_collect(self, data_id: list[int] | None = None) -> None:
-        """Forget the state of the given environments; stateless policies have none."""
+        """Clear the state of the given environments; stateless policies have none."""
 
     def _init_eval(self) -> None:
-        """Set up what evaluation needs: a greedy wrapper of the model."""
+        """Set up the eval mode: a greedy wrapper of the model."""
 
     def _forward_eval_batch(self, obs: Obs, *args: Any, **kwargs: Any) -> Output:
         """Act on a batch, greedily; arguments as of `_forward_collect_batch`."""
@@ -117,17 +117,17 @@ class Cores(NetworkOwner):
         return self._acted("evaluating", self._forward_eval_batch, obs, *args, **kwargs)
 
     def _reset_eval(self, data_id: list[int] | None = None) -> None:
-        """Forget the state of the given environments; stateless policies have none."""
+        """Clear the state of the given environments; stateless policies have none."""
 
     def _train_mode(self, training: bool) -> None:
-        """Switch the model, if it is not there yet: walking all layers each time costs."""
+        """Set the model's mode if it differs: walking through all layers is slow."""
         if self._model.training is not training:
             set_training(self._model, training)
 
     @contextmanager
     def _as_acting(self) -> Iterator[None]:
-        """The network as it acts, without gradients and in evaluation mode: what is compared with
-        the outputs of collecting must not depend on dropout or on the rest of a batch."""
+        """Context with the network in evaluation mode and without gradients: values that are
+        compared with outputs of collection must not depend on dropout or the rest of a batch."""
         was_training = self._model.training
         self._train_mode(False)
         try:
@@ -153,7 +153,7 @@ class Cores(NetworkOwner):
             "next_obs": timestep.obs,
             **{name: policy_output[name] for name in ("action", *self._transition_outputs)},
             "reward": timestep.reward,
-            # A truncated episode continues unobserved: its value is bootstrapped.
+            # A truncated episode is not terminal: its value is bootstrapped.
             "done": bool(timestep.done) and not is_truncated(timestep.info),
         }
 
@@ -168,7 +168,7 @@ class Cores(NetworkOwner):
     def _get_train_samples(
         self, transitions: Sequence[Row], lengths: Lengths
     ) -> tuple[Columns, Lengths]:
-        """Training samples of consecutive trajectories, and how many each has."""
+        """Training samples of consecutive trajectories, and the number of samples of each."""
         absent = {name for name, value in transitions[0].items() if value is None}
         if absent:
             transitions = [{k: v for k, v in t.items() if k not in absent} for t in transitions]
@@ -198,8 +198,8 @@ class Cores(NetworkOwner):
 
 
 def _plain_array(column: Tree) -> Tree:
-    """A column of rows as an array, of the types that networks take."""
+    """A column of rows as an array, of the dtypes that networks take."""
     if isinstance(column, torch.Tensor):
         return column.numpy()
-    # Numbers of rows come through as they are, as those of columns do.
+    # Scalars per row keep their dtype, as in columns.
     return column.astype(np.float32) if column.dtype == np.float64 and column.ndim > 1 else column

@@ -1,4 +1,4 @@
-"""Critics that rate what data lack lower: CQL (Kumar et al. 2020) and EDAC (An et al. 2021)."""
+"""Offline RL with pessimistic critics: CQL (Kumar et al. 2020) and EDAC (An et al. 2021)."""
 
 import math
 from typing import Any
@@ -29,11 +29,11 @@ class CQLPolicy(SACPolicy):
     estimated from ``learn.num_actions`` uniform actions and as many actions of the policy at ``s``
     and at ``s'``, each weighted by the inverse of its density (appendix F).
 
-    With ``learn.with_lagrange`` a multiplier of the penalty is learned, at the critics' learning
-    rate, so that ``learn.min_q_weight`` times the difference reaches ``learn.lagrange_thresh``. As
-    in the code that the authors published, that difference has the sum over all
-    ``3 * learn.num_actions`` actions in place of their average, which makes it larger by the
-    logarithm of their number; the logged ``conservative_gap`` has the average.
+    With ``learn.with_lagrange``, a multiplier of the penalty is learned with the critics' learning
+    rate, so that ``learn.min_q_weight`` times the gap reaches ``learn.lagrange_thresh``. As in the
+    authors' published code, this gap uses the sum over all ``3 * learn.num_actions`` actions
+    instead of their average, and so is larger by the logarithm of their number; the logged
+    ``conservative_gap`` uses the average.
     """
 
     paper = "Kumar et al. 2020"
@@ -47,9 +47,9 @@ class CQLPolicy(SACPolicy):
             num_actions=10,
             min_q_weight=1.0,
             with_lagrange=False,
-            # In units of `min_q_weight` times the gap.
+            # Target of `min_q_weight` times the gap.
             lagrange_thresh=-1,
-            # Whether targets have the entropy of the next action, as SAC's do.
+            # Whether targets include the next action's entropy, as in SAC.
             with_q_entropy=False,
         ),
     )
@@ -68,7 +68,7 @@ class CQLPolicy(SACPolicy):
             raise ConfigError(f"policy.learn.num_actions is {cfg.num_actions}; expected at least 1")
         self._entropy_in_targets = cfg.with_q_entropy
         if cfg.with_lagrange:
-            # The logarithm of what the penalty is multiplied by.
+            # Logarithm of the penalty's multiplier.
             self._log_multiplier = torch.zeros(1, device=self._device, requires_grad=True)
             self._optimizer_multiplier = Adam([self._log_multiplier], lr=cfg.learning_rate_q)
 
@@ -79,7 +79,7 @@ class CQLPolicy(SACPolicy):
         critic = critic._replace(log={"conservative_gap": gap.detach().mean()})
         if not cfg.with_lagrange:
             return _with_penalty(critic, cfg.min_q_weight * gap.mean(-1))
-        # Of the sum over actions, see the class.
+        # This gap uses the sum over actions; see the class.
         gap = gap + math.log(3 * cfg.num_actions)
         excess = cfg.min_q_weight * gap - cfg.lagrange_thresh
         multiplier = self._log_multiplier.exp().clamp(max=_LARGEST_MULTIPLIER)
@@ -99,8 +99,8 @@ class CQLPolicy(SACPolicy):
         return torch.logsumexp(q_values - log_density, -1) - math.log(number)
 
     def _proposals(self, batch: Steps) -> tuple[Tensor, Tensor]:
-        """Actions ``[B, 3 num_actions, A]``, and the logarithms of their densities
-        ``[B, 3 num_actions]``: uniform ones, the policy's, the policy's at the next state."""
+        """Actions ``[B, 3 num_actions, A]`` and their log-densities ``[B, 3 num_actions]``:
+        uniform ones, the policy's, and the policy's at the next state."""
         number, like = self._cfg.learn.num_actions, batch["action"]
         uniform = like.new_empty(len(like), number, like.shape[-1]).uniform_(-1, 1)
         flat = torch.full((len(like), number), -math.log(2) * like.shape[-1], device=like.device)
@@ -115,12 +115,12 @@ class CQLPolicy(SACPolicy):
 
 
 def _with_penalty(critic: CriticLoss, penalty: Tensor) -> CriticLoss:
-    """A critics' loss with a penalty ``[critics]``."""
+    """Add a penalty ``[critics]`` to the critics' loss."""
     losses = [own + more for own, more in zip(critic.losses, penalty)]
     return critic._replace(loss=critic.loss + penalty.sum(), losses=losses)
 
 
-#: A threshold that cannot be reached must not bring infinite losses.
+#: Upper bound, so that losses stay finite if the threshold cannot be reached.
 _LARGEST_MULTIPLIER = 1e6
 
 
@@ -171,7 +171,7 @@ class EDACPolicy(SACPolicy):
     networks = {"continuous": actor_and_q_critic({"logit": GAUSSIAN_PAIR}, q_value=Shape("E B"))}
     _silent_keys = (
         *SACPolicy._silent_keys,
-        # Of other methods for data sets.
+        # Keys of other offline algorithms.
         *("learn.learning_rate_value", "learn.min_q_weight"),
     )
 
@@ -187,7 +187,7 @@ class EDACPolicy(SACPolicy):
         learn=dict(
             alpha=1,
             eta=0.1,
-            # Whether targets have the entropy of the next action, as SAC's do.
+            # Whether targets include the next action's entropy, as in SAC.
             with_q_entropy=False,
         ),
     )
@@ -214,8 +214,8 @@ class EDACPolicy(SACPolicy):
         return CriticLoss(loss, priority, losses)
 
     def _similarity(self, batch: Steps, number: int) -> Tensor:
-        """The sum over pairs of critics of the cosine of their gradients, over ``number - 1``; the
-        mean over samples."""
+        """The sum over pairs of critics of their gradients' cosine, divided by ``number - 1``; mean
+        over samples."""
         obs, action = (
             tree_map(lambda leaf: leaf.expand(number, *leaf.shape), batch[name])
             for name in ("obs", "action")
@@ -224,6 +224,6 @@ class EDACPolicy(SACPolicy):
         q_values = self._judge(self._model, obs, action)
         (gradient,) = torch.autograd.grad(q_values.sum(), action, create_graph=True)
         direction = gradient / (gradient.norm(dim=-1, keepdim=True) + 1e-10)
-        # Of all pairs: the square of the sum, less each with itself.
+        # Over all pairs: the squared norm of the sum, minus each critic's product with itself.
         pairs = direction.sum(0).pow(2).sum(-1) - direction.pow(2).sum((0, 2))
         return pairs.mean() / (number - 1)

@@ -18,8 +18,8 @@ from ding.rl_utils import dist_nstep_td_data, dist_nstep_td_error
 from ding.utils import POLICY_REGISTRY
 from ding.utils.errors import ConfigError
 
-#: Without it logits drift apart until the softmax has no gradient: on the built-in hybrid task, two
-#: of four seeds stood still for good.
+#: Without this term, logits drift apart until the softmax has no gradient: on the built-in hybrid
+#: task, two of four seeds stopped learning.
 _LOGIT_DECAY = 1e-3
 
 
@@ -67,7 +67,7 @@ class DDPGPolicy(QActorCritic):
     }
     config = dict(
         type="ddpg",
-        # Samples from uniform actions, before the first update.
+        # Number of samples with uniform actions before the first update.
         random_collect_size=25000,
         transition_with_policy_data=False,
         action_space="continuous",
@@ -129,7 +129,7 @@ class DDPGPolicy(QActorCritic):
         return least(self._judge(self._target_model, obs, self._next_action(obs)))
 
     def _next_action(self, obs: Obs) -> Any:
-        """The target actor's action, smoothed if the config sets `noise`."""
+        """The target actor's action, smoothed if `learn.noise` is set."""
         output = self._target_model.forward(obs, mode="compute_actor")
         if not self._hybrid:
             return self._smoothed(output["action"])
@@ -145,8 +145,8 @@ class DDPGPolicy(QActorCritic):
     def _actor_loss(self, batch: Steps) -> LoggedLoss:
         output = self._model(batch["obs"], mode="compute_actor")
         if not self._hybrid:
-            # The first critic alone (Fujimoto et al. 2018, algorithm 1): the least of both is for
-            # targets.
+            # The first critic alone (Fujimoto et al. 2018, algorithm 1): the minimum of both is
+            # used in targets only.
             return -self._judge(self._model, batch["obs"], output["action"])[0].mean(), {}
         logit = output["logit"]
         choice = F.gumbel_softmax(logit, hard=True)
@@ -175,7 +175,7 @@ class DDPGPolicy(QActorCritic):
             self._collect_model = model_wrap(self._collect_model, "hybrid_eps_greedy_sample")
 
     def _forward_collect_batch(self, obs: Obs, eps: Eps = 0.0) -> Output:  # type: ignore[override]
-        """Noisy actions; of hybrid ones with probability ``eps`` any."""
+        """Noisy actions; hybrid actions are random with probability ``eps``."""
         return super()._forward_collect_batch(obs, **({"eps": eps} if self._hybrid else {}))
 
     @property
@@ -269,7 +269,7 @@ class D4PGPolicy(DDPGPolicy):
     )
 
     _refused = {"multi_agent": "it is for one agent"}
-    # Its critic has no squared errors.
+    # The critic has no squared errors.
     _log_names = {"td_error": None}
     _network = "qac_dist"
     _action_spaces = {"continuous": "regression"}
@@ -283,7 +283,7 @@ class D4PGPolicy(DDPGPolicy):
         with torch.no_grad():
             obs = batch["next_obs"]
             following = self._judge_all(self._target_model, obs, self._next_action(obs))
-        # The critic returns the distribution of the one action in its input.
+        # The critic returns the distribution of the single action in its input.
         only = torch.zeros(len(now["distribution"]), dtype=torch.int64, device=self._device)
         q, next_q = (output["distribution"].unsqueeze(1) for output in (now, following))
         sample = batch["reward"], batch["done"], batch["weight"]

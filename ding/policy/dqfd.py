@@ -13,17 +13,17 @@ from ding.rl_utils import q_nstep_td_data, q_nstep_td_error
 from ding.rl_utils.nstep import weighted_mean
 from ding.utils import POLICY_REGISTRY
 
-#: What is added to priorities, for own samples and for demonstrations (the paper's section
-#: "Experimental Setup"): these are drawn more often at the same error.
+#: Constants added to priorities of own samples and of demonstrations (the paper's section
+#: "Experimental Setup"): demonstrations are sampled more often at the same error.
 _PRIORITY_BONUS = (0.001, 1.0)
 
 
 class DemonstrationPolicy(Policy):
     """Base of Q-learning with the large-margin loss on an expert's actions (Hester et al. 2018).
 
-    To the n-step TD loss, ``lambda1`` times, come ``lambda_one_step_td`` times the one-step one,
-    ``lambda2`` times the margin by which the expert's action falls short of being the best by
-    ``margin_function``, and ``lambda3`` times the squared weights.
+    The loss is ``lambda1`` times the n-step TD loss, plus ``lambda_one_step_td`` times the one-step
+    TD loss, ``lambda2`` times the large-margin loss with the margin ``margin_function``, and
+    ``lambda3`` times the squared weights.
     """
 
     pipeline = "serial_dqfd"
@@ -34,7 +34,7 @@ class DemonstrationPolicy(Policy):
             lambda2=1.0,
             lambda3=1e-5,
             margin_function=0.8,
-            # Updates from demonstrations alone, before anything is collected.
+            # Updates from demonstrations alone, before collection starts.
             per_train_iter_k=10,
         ),
         # Checkpoint of the expert.
@@ -47,8 +47,8 @@ class DemonstrationPolicy(Policy):
         return self._cfg.learn.lambda3 * squares.sum()
 
     def _shortfall(self, q: Tensor, action: Tensor, is_expert: Tensor) -> Tensor:
-        """How far other actions come within the margin below the expert's, or above it, ``[*]``;
-        0 where the expert did not act. ``q`` is ``[*, N]``."""
+        """The large-margin loss ``[*]``: how far the best other action, plus the margin, exceeds
+        the expert's action; 0 for own samples. ``q`` is ``[*, N]``."""
         chosen = action.unsqueeze(-1)
         margin = torch.full_like(q, self._cfg.learn.margin_function).scatter(-1, chosen, 0.0)
         return ((q + margin).amax(-1) - q.gather(-1, chosen).squeeze(-1)) * is_expert
@@ -71,10 +71,10 @@ class DQFDPolicy(DemonstrationPolicy, DQNPolicy):
         discount_factor=0.99,
         nstep=10,
         learn=dict(
-            # How many demonstrations there are.
+            # Number of demonstrations.
             expert_replay_buffer_size=10000,
         ),
-        # Of a batch, the part that demonstrations have.
+        # Fraction of demonstrations in a batch.
         collect=dict(pho=0.5),
     )
 

@@ -44,12 +44,12 @@ from ding.utils.settings import at
 class DQNPolicy(NStepPolicy):
     """Deep Q-Network (Mnih et al. 2015) for discrete actions, with double Q-learning.
 
-    The target network is a copy made every ``learn.target_update_freq`` updates; if that is
+    The target network is a copy made every ``learn.target_update_freq`` updates; if this is
     ``None``, it follows the online network with the rate ``learn.target_theta`` at each update.
-    With ``model.action_shape`` a list of K sizes an action is K independent choices.
+    If ``model.action_shape`` is a list of K sizes, an action consists of K independent choices.
 
     ``learn_mode.forward`` takes a batch, as a list of dicts or as one dict of tensors with ``B``
-    rows: ``obs`` and ``next_obs`` ``[B, *obs_shape]``, ``action`` int64 ``[B]`` (``[B, K]`` of K
+    rows: ``obs`` and ``next_obs`` ``[B, *obs_shape]``, ``action`` int64 ``[B]`` (``[B, K]`` for K
     choices), ``reward`` ``[B]`` (``[B, nstep]`` if ``nstep > 1``), ``done`` ``[B]`` and, with
     importance weights, ``priority_IS`` ``[B]``. It makes one update and returns its log:
     ``cur_lr``, ``total_loss``, ``q_value`` and ``target_q_value``, floats, and ``priority`` float32
@@ -122,7 +122,7 @@ class DQNPolicy(NStepPolicy):
         self._arrays = ArrayUpdate()
         theta, freq = (cfg.learn.get(key) for key in ("target_theta", "target_update_freq"))
         self._target_model = follower(self._model, theta, freq)
-        # The target's noise is drawn separately (Fortunato et al. 2018).
+        # The target network draws its own noise (Fortunato et al. 2018).
         if cfg.noisy_net:
             set_noise_mode(self._target_model, True)
         self._learn_model = model_wrap(self._model, "argmax_sample")
@@ -130,7 +130,7 @@ class DQNPolicy(NStepPolicy):
     def _learn(self, batch: Steps) -> Log:
         """One update; the ``priority`` of a sample is its TD error, see ``priority_form``."""
         if self._cfg.noisy_net:
-            # An evaluation has switched it off in the same network.
+            # An evaluation has disabled the noise of this network.
             set_noise_mode(self._model, True)
         log = descend_on_arrays(self, batch)  # for exactly this class and small plain networks
         if log is None:
@@ -146,10 +146,10 @@ class DQNPolicy(NStepPolicy):
         return {"cur_lr": self._optimizer.param_groups[0]["lr"], **log}
 
     def _target_output(self, batch: Steps) -> Output:
-        """What targets are made of: the target network's output for ``next_obs``, and more.
+        """The target network's output for ``next_obs``, and further values for targets.
 
-        Here ``next_action``, which the online network chooses (van Hasselt et al. 2016) among the
-        legal ones. Values are tensors ``[B, ...]``, or lists with one for each part of the action.
+        Here ``next_action``: the online network's choice among the legal actions (van Hasselt et
+        al. 2016). Values are tensors ``[B, ...]``, or lists with one for each part of the action.
         """
         next_q_value = legal(self._model(batch["next_obs"]), batch["next_obs"])["logit"]
         target = self._target_model.forward(batch["next_obs"])
@@ -158,7 +158,7 @@ class DQNPolicy(NStepPolicy):
         return {**target, "next_action": next_q_value.argmax(-1)}
 
     def _value_loss(self, batch: Steps, output: Output, target: Output) -> Loss:
-        """Means over the parts of an action of their `_branch_loss`."""
+        """Mean of `_branch_loss` over the parts of an action."""
         if not isinstance(output["logit"], list):
             return Loss(*self._branch_loss(batch, batch["action"], output, target))
         parts = zip(batch["action"].unbind(1), branches(output), branches(target))
@@ -170,12 +170,12 @@ class DQNPolicy(NStepPolicy):
         )
 
     def _branch_loss(self, batch: Steps, action: Tensor, output: Output, target: Output) -> Loss:
-        """Loss of one discrete action, the priority of each sample ``[B]``, and what to log.
+        """Loss of one discrete action, the priority of each sample ``[B]``, and scalars to log.
 
-        What subclasses override to learn more of the return than its mean.
+        Distributional subclasses override this method.
 
         Args:
-            action: int64 ``[B]``, what was done.
+            action: int64 ``[B]``, the actions taken.
             output: The network's output for ``obs``.
             target: See `_target_output`.
         """
@@ -188,7 +188,7 @@ class DQNPolicy(NStepPolicy):
         return Loss(loss, priorities(error, self._priority_form))
 
     def _update(self, loss: Tensor, batch: Steps) -> float:
-        """One step down the loss; returns it."""
+        """Minimise the loss by one step; returns its value."""
         return self._descend(loss, batch, self._optimizer)
 
     def _forward_collect_batch(self, obs: Obs, eps: Eps) -> Output:  # type: ignore[override]
@@ -208,8 +208,8 @@ class C51Policy(DQNPolicy):
     """Categorical DQN, C51 (Bellemare et al. 2017): learns the distribution of returns.
 
     The support has ``model.n_atom`` returns from ``model.v_min`` to ``model.v_max``; returns
-    outside are clipped to it, so choose both around the returns, discounted by ``discount_factor``,
-    that episodes can have. The online network chooses the next action, as in Rainbow (Hessel et al.
+    outside are clipped, so choose both bounds to contain the discounted returns of episodes. The
+    online network chooses the next action, as in Rainbow (Hessel et al.
     2018). The priority of a sample is its cross-entropy.
 
     Example:
@@ -244,7 +244,7 @@ def atoms_of(model: EasyDict) -> tuple[float, float, int]:
     """``v_min``, ``v_max`` and ``n_atom`` of a network that predicts distributions.
 
     Raises:
-        ConfigError: There are no returns between the first two, or no two atoms.
+        ConfigError: ``v_min`` is not below ``v_max``, or there are fewer than two atoms.
     """
     v_min, v_max, n_atom = model["v_min"], model["v_max"], model["n_atom"]
     if not v_min < v_max or n_atom < 2:
@@ -256,12 +256,12 @@ def atoms_of(model: EasyDict) -> tuple[float, float, int]:
 
 
 def branches(output: Output) -> list[Output]:
-    """The outputs of a network with several heads, head by head."""
+    """Split the output of a network with several heads into one output per head."""
     return [dict(zip(output, values)) for values in zip(*output.values())]
 
 
 def _may_be_noisy(network: torch.nn.Module) -> bool:
-    """Whether a network has noisy layers; a user's own network may have those of another kind."""
+    """Whether a network may have noisy layers; a custom network may have its own kind of them."""
     own = not type(network).__module__.startswith("ding.")
     return own or any(isinstance(layer, NoiseLinearLayer) for layer in network.modules())
 
@@ -331,7 +331,7 @@ class RainbowDQNPolicy(C51Policy):
         noisy_net=True,
         learn=dict(update_per_collect=1, batch_size=32),
         other=dict(
-            # The noise explores; ε only sees to it that no action dies out.
+            # Exploration by noise; the small ε only ensures that every action is still tried.
             eps=dict(type="exp", start=0.05, end=0.05, decay=100000),
             replay_buffer=dict(replay_buffer_size=100000, alpha=0.6, beta=0.4, anneal_step=100000),
         ),
@@ -340,5 +340,5 @@ class RainbowDQNPolicy(C51Policy):
     _network = "rainbowdqn"
 
     def _create_model(self, cfg: EasyDict, model: torch.nn.Module | None) -> torch.nn.Module:
-        # Not DQN's, which asks its network for noise: this one has it anyway.
+        # Not DQN's method, which sets `model.noise`: this network always has noisy layers.
         return Policy._create_model(self, cfg, model)
