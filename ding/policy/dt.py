@@ -1,4 +1,4 @@
-"""Decision Transformer: acting by predicting what a return calls for (Chen et al. 2021)."""
+"""Decision Transformer: acting by sequence prediction, given a target return (Chen et al. 2021)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,11 +19,11 @@ from ding.utils.errors import ConfigError, DataError
 
 @dataclass
 class _Episode:
-    """What an environment has shown since its episode began, the last steps of it.
+    """The last steps of an environment's running episode.
 
     Attributes:
-        wanted: Scaled return that is left to reach; None until the reward of the last action came.
-        time: Steps that were taken before the last observation.
+        wanted: Scaled return-to-go; None until the reward of the last action is known.
+        time: Number of steps taken before the last observation.
     """
 
     wanted: float | None
@@ -38,8 +38,8 @@ class DTPolicy(Policy):
     """Decision Transformer (Chen et al. 2021): offline sequence modelling of actions given returns.
 
     The network predicts each action from the preceding returns-to-go, states and actions of a
-    trajectory segment. When acting it is conditioned on ``rtg_target`` minus the rewards that the
-    episode has given so far, which the evaluator reports to it.
+    trajectory segment. When acting, it is conditioned on ``rtg_target`` minus the episode's rewards
+    so far, which the evaluator reports.
     """
 
     paper = "Chen et al. 2021"
@@ -48,20 +48,20 @@ class DTPolicy(Policy):
     data_columns = ("obs", "action", "reward", "next_obs", "done")
     config = dict(
         type="dt",
-        # Return to act for; None: the highest of the data set.
+        # Target return when acting; None: the highest return in the data set.
         rtg_target=None,
         # Returns are divided by it.
         rtg_scale=1000.0,
-        # Of the states; None: those of the data set.
+        # Mean and standard deviation of the states; None: computed from the data set.
         state_mean=None,
         state_std=None,
-        # Updates in which the learning rate rises to its value.
+        # Number of updates in which the learning rate rises to its full value.
         warmup_steps=10000,
-        # Of the weights, by AdamW.
+        # Weight decay of AdamW.
         wt_decay=1e-4,
-        # Largest norm of the gradient.
+        # Maximum gradient norm.
         clip_grad_norm_p=0.25,
-        # Older places of `learn.batch_size`, `learn.learning_rate`, and of keys of the model.
+        # Old locations of `learn.batch_size`, `learn.learning_rate` and keys of the model.
         batch_size=None,
         learning_rate=None,
         context_len=None,
@@ -81,7 +81,7 @@ class DTPolicy(Policy):
     _logged = ("cur_lr", "total_loss")
     _network = "dt"
     _recurrent = True
-    # Of scripts that evaluate by themselves, and of the policies that share these configs.
+    # Keys of evaluation scripts, and of policies that share these configs.
     _silent_keys = (
         *("env_name", "stop_value", "device", "log_dir", "max_eval_ep_len", "num_eval_ep"),
         *("num_updates_per_iter", "max_train_iters", "evaluator_env_num", "weight_decay"),
@@ -110,7 +110,7 @@ class DTPolicy(Policy):
         return {"cur_lr": self._optimizer.param_groups[0]["lr"], "total_loss": loss}
 
     def _loss(self, batch: Mapping[str, Tensor]) -> Tensor:
-        """Cross-entropy or squared error of the actions, over all steps that are no padding."""
+        """Cross-entropy or squared error of the actions, over all steps except padding."""
         inputs = (batch["obs"], batch["action"], batch["rtg"][..., None])
         _, predicted, _ = self._model(batch["timestep"], *inputs)
         kept = batch["mask"].bool()
@@ -120,7 +120,7 @@ class DTPolicy(Policy):
         return F.cross_entropy(predicted, action)
 
     def _batch(self, data: Samples) -> dict[str, Tensor]:
-        """Pieces of trajectories: ``obs, action, rtg, timestep, mask``, ``[B, T, ...]`` each."""
+        """A batch of trajectory segments: ``obs, action, rtg, timestep, mask``, ``[B, T, ...]``."""
         names = ("obs", "action", "rtg", "timestep", "mask")
         batch = as_batch(data, names, self._device)
         batch["obs"] = self._normed(batch["obs"].float())
@@ -143,14 +143,14 @@ class DTPolicy(Policy):
         return (obs - torch.as_tensor(mean).to(obs)) / torch.as_tensor(std).to(obs)
 
     def _inputs(self, action: Tensor) -> Tensor:
-        """Actions as the network takes them: ``[B, T]`` indices, or float32 ``[B, T, A]``."""
+        """Actions in the network's input format: ``[B, T]`` indices, or float32 ``[B, T, A]``."""
         if self._model.continuous:
             return action.float().reshape(*action.shape[:2], -1)
         return action.long().reshape(action.shape[:2])
 
     @property
     def eval_mode(self) -> Any:
-        """Acting by the return that is still to be reached, which rewards lower step by step."""
+        """Acting conditioned on the return-to-go, from which each reward is subtracted."""
         mode: Any = super().eval_mode
         if mode.batched is not None:
             mode.batched = replace(mode.batched, see_rewards=self.see_rewards)
@@ -167,7 +167,7 @@ class DTPolicy(Policy):
             self._episodes.pop(env_id, None)
 
     def see_rewards(self, env_ids: Sequence[int], rewards: np.ndarray) -> None:
-        """Subtract rewards from the returns that are left to reach."""
+        """Subtract rewards from the environments' returns-to-go."""
         for env_id, reward in zip(env_ids, rewards):
             episode = self._episodes.get(int(env_id))
             if episode is not None and episode.returns:
@@ -197,7 +197,7 @@ class DTPolicy(Policy):
         return {"action": action}
 
     def _seen(self, env_id: int, obs: Tensor) -> _Episode:
-        """The episode with its newest observation, cut to what the network sees."""
+        """The episode with its newest observation, cut to the network's context length."""
         if (episode := self._episodes.get(env_id)) is None:
             target = self._cfg.rtg_target
             if target is None:

@@ -1,4 +1,4 @@
-"""Whether a policy's network has the shapes of the environments that it is to act in."""
+"""Checks whether a policy's network fits the shapes of its environments."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -11,26 +11,26 @@ from ding.utils import POLICY_REGISTRY
 from ding.utils.default_helper import sizes_of
 from ding.utils.errors import ConfigError
 
-#: Kinds of actions; hybrid ones are a choice (``action_type``) and its numbers (``action_args``).
+#: Kinds of actions; a hybrid one has a choice (``action_type``) and arguments (``action_args``).
 KINDS = ("discrete", "multi-discrete", "continuous", "hybrid", "multi-agent")
-_MOST_CHOICES = 1 << 16  # a larger number is a bound, and no count
+_MOST_CHOICES = 1 << 16  # a larger value is a bound, not a number of choices
 _COLOURS = (1, 3, 4)
 _TYPES = ("Box", "Dict", "Discrete", "MultiDiscrete")
 _CONTINUOUS = ("continuous", "regression", "reparameterization")
 
 
 def model_shapes(observations: Any, actions: object, players: int = 1) -> dict[str, Any]:
-    """What ``policy.model`` has to say of an environment, by key; only what is certain.
+    """The keys of ``policy.model`` that follow from an environment; only those that are certain.
 
     Args:
         observations: A space, or an observation: an array or a dict of arrays.
         actions: The action space.
-        players: How many play in it; with several, the first axis is theirs.
+        players: Number of players; if several, they are the first axis.
 
     Returns:
-        ``obs_shape`` and ``action_shape``, as far as they can be determined: not of images with
-        channels last, nor of dicts that are not a team's. Of a team also ``agent_num``,
-        ``agent_obs_shape``, ``global_obs_shape`` and ``alone_obs_shape``; of several actions with
+        ``obs_shape`` and ``action_shape`` where they can be determined: not for images with
+        channels last, nor for dicts that are not a team's. For a team also ``agent_num``,
+        ``agent_obs_shape``, ``global_obs_shape`` and ``alone_obs_shape``; for several actions with
         the same choices ``num_branches`` and ``action_bins_per_branch``.
     """
     parts = getattr(observations, "spaces", observations)
@@ -43,7 +43,7 @@ def model_shapes(observations: Any, actions: object, players: int = 1) -> dict[s
             shapes["alone_obs_shape"] = _short(parts["agent_alone_state"].shape[1:])
         if "global_state" in parts:
             state = list(parts["global_state"].shape)
-            # Shared by all agents, or one for each.
+            # One global state shared by all agents, or one per agent.
             shapes["global_obs_shape"] = _short(state[1:] if state[:-1] == [agents] else state)
         return {**shapes, **_action_shapes(actions, agents)}
     shape = [int(size) for size in getattr(parts, "shape", None) or ()]
@@ -78,7 +78,7 @@ def _action_shapes(space: Any, agents: int | None = None) -> dict[str, Any]:
 
 
 def _sizes(space: Any) -> list[int]:
-    """How many choices each of an action's parts has, or the shape of a real one; else empty."""
+    """Number of choices of each part of an action, or the shape of a real action; else empty."""
     kind = _type_of(space)
     if kind == "Discrete":
         return [int(space.n)]
@@ -88,13 +88,13 @@ def _sizes(space: Any) -> list[int]:
 
 
 def action_space_of(actions: object) -> str | None:
-    """``discrete``, ``continuous`` or ``hybrid``; ``None`` for a space of another kind."""
+    """``discrete``, ``continuous`` or ``hybrid``; ``None`` for other spaces."""
     kind = _kind_of(actions)
     return "discrete" if kind == "multi-discrete" else kind
 
 
 def choices_of(space: Any) -> int | None:
-    """How many discrete actions a space of numbers declares: one number from 0 to a whole one."""
+    """Number of discrete actions of a ``Box`` with one number from 0 to a positive bound."""
     if _type_of(space) != "Box" or math.prod(space.shape) != 1 or _kind_of(space) is not None:
         return None
     low, high = int(space.low.item()), int(space.high.item())
@@ -102,8 +102,8 @@ def choices_of(space: Any) -> int | None:
 
 
 def shown(space: object, obs: Any) -> Any:
-    """What an environment's observations are: its space, or what ``reset`` returned where the space
-    declares something else."""
+    """The actual format of an environment's observations: its space, or the observation returned by
+    ``reset`` if the two differ."""
     parts: Any = getattr(space, "spaces", None)
     if isinstance(obs, Mapping):
         fits = isinstance(parts, Mapping) and obs.keys() == parts.keys()
@@ -115,23 +115,23 @@ def shown(space: object, obs: Any) -> Any:
 
 
 def check_fit(cfg: Mapping[str, Any], env: Any, own_env: bool = False) -> list[str]:
-    """Compare ``model.obs_shape`` and ``model.action_shape`` with what environments give and take.
+    """Compare ``model.obs_shape`` and ``model.action_shape`` with the environments' shapes.
 
-    What cannot be compared passes: observations of several arrays that are not a team's,
-    environments of several players, spaces of other kinds.
+    Shapes that cannot be compared pass: observations of several arrays that are not a team's,
+    environments with several players, other kinds of spaces.
 
     Args:
         cfg: The policy's config.
         env: A launched env manager.
-        own_env: Whether its environments are of a user's class, which may declare a ``Box`` for
+        own_env: Whether the environments are of a custom class, which may declare a ``Box`` for
             discrete actions.
 
     Returns:
-        What was assumed, a line each.
+        The assumptions made, one line each.
 
     Raises:
-        ConfigError: They differ, or the policy does not choose such actions; names the key, its
-            value and what the environments have.
+        ConfigError: The shapes differ, or the policy does not support such actions; names the key,
+            its value and the environments' shape.
     """
     assumed: list[str] = []
     model, action_space = cfg.get("model") or {}, cfg.get("action_space")
@@ -174,13 +174,13 @@ def check_fit(cfg: Mapping[str, Any], env: Any, own_env: bool = False) -> list[s
 
 
 def numbers_for_choices(type_: Any, space: Any) -> bool:
-    """Whether an action space is a ``Box``, and this type of policy makes choices alone."""
+    """Whether an action space is a ``Box``, while this policy type supports only choices."""
     served = getattr(POLICY_REGISTRY.get(type_), "actions", ()) if type_ in POLICY_REGISTRY else ()
     return "discrete" in served and "continuous" not in served and _type_of(space) == "Box"
 
 
 def policies_for(kind: str) -> list[str]:
-    """Types of policies that declare support for a kind of action of `KINDS`."""
+    """Policy types that declare support for a kind of actions of `KINDS`."""
     types = (name for name in POLICY_REGISTRY.query() if not name.endswith("_command"))
     return sorted(
         name for name in types if kind in getattr(POLICY_REGISTRY.get(name), "actions", ())
@@ -188,13 +188,13 @@ def policies_for(kind: str) -> list[str]:
 
 
 def check_kind(type_: Any, space: Any, among: Collection[str] | None = None) -> None:
-    """Compare the kind of actions that a type of policy chooses with an action space.
+    """Check that a policy type supports an action space.
 
     Args:
-        among: The policies that the error may name; by default all.
+        among: The policies that the error may suggest; by default all.
 
     Raises:
-        ConfigError: The policy does not choose such; names policies that do.
+        ConfigError: The policy does not support such actions; names policies that do.
     """
     if type_ not in POLICY_REGISTRY or (kind := _kind_of(space)) is None:
         return
@@ -214,7 +214,7 @@ def check_kind(type_: Any, space: Any, among: Collection[str] | None = None) -> 
 
 
 def space_fault(name: str, space: Any) -> str | None:
-    """Why no policy of this package can use a space, and the cure; ``None`` if one may.
+    """Why no policy of this package can use a space, and the fix; ``None`` if some policy may.
 
     Args:
         name: ``observation_space`` or ``action_space``.
@@ -251,7 +251,7 @@ def space_fault(name: str, space: Any) -> str | None:
 
 
 def _type_of(space: object) -> str:
-    """The type of a space by name: its own, or that of gymnasium which it derives from."""
+    """Name of a space's type: its own, or that of its gymnasium base class."""
     names = [cls.__name__ for cls in type(space).__mro__]
     return next((name for name in names if name in _TYPES), names[0])
 
@@ -266,14 +266,14 @@ def _kind_of(space: Any) -> str | None:
 
 
 def check_own_network(policy: Any, env: Any) -> None:
-    """Try a user's own network with an observation of the environments; see `try_network`.
+    """Run a custom network with an observation of the environments; see `try_network`.
 
     Args:
-        policy: Whose network may be a user's own.
+        policy: The policy, whose network may be custom.
         env: A launched env manager.
 
     Raises:
-        ConfigError: It does not define what the policy needs.
+        ConfigError: The network does not define everything that the policy needs.
     """
     obs = _first_obs(env)
     if isinstance(obs, np.ndarray | Mapping):
@@ -287,7 +287,7 @@ def _first_obs(env: Any) -> Any:
 
 
 def _comparable(model: Mapping[str, Any], word: Any, space: object) -> bool:
-    """Whether the network is for real actions where those of the environments are."""
+    """Whether network and environments both have real actions, or both do not."""
     kind = _type_of(space)
     if not _sizes(space) or (word in _CONTINUOUS) == (kind == "Box"):
         return True
@@ -296,7 +296,7 @@ def _comparable(model: Mapping[str, Any], word: Any, space: object) -> bool:
             f"policy.model.action_space={word!r} does not fit the environments: their action space "
             f"is {space}, and that takes 'discrete'"
         )
-    return False  # a network may have its own words for it
+    return False  # a network may use other names
 
 
 def _check_branches(model: Mapping[str, Any], space: object) -> None:
@@ -310,8 +310,8 @@ def _check_branches(model: Mapping[str, Any], space: object) -> None:
 
 
 def _agree(given: object, wanted: object, is_number: bool) -> bool:
-    """Whether a shape is the one that is wanted, or cannot be compared with it; for ``is_number``
-    only how many numbers there are counts."""
+    """Whether a shape equals the wanted one, or cannot be compared with it; with ``is_number``,
+    only the number of elements is compared."""
     if given is None:
         return True
     if isinstance(wanted, Mapping):

@@ -31,9 +31,9 @@ class HAPPOPolicy(PPOPolicy):
     config = dict(
         type="happo",
         multi_agent=True,
-        # None: as policy.model says.
+        # None: take it from policy.model.
         agent_num=None,
-        # None: as the actors'.
+        # None: the actors' learning rate.
         learn=dict(critic_learning_rate=None),
     )
     _action_spaces = PolicyGradient._action_spaces
@@ -41,7 +41,7 @@ class HAPPOPolicy(PPOPolicy):
     _minibatch_columns = (*PolicyGradient._minibatch_columns, "factor")
     _learned = {**PPOPolicy._learned, "rounds": "_rounds"}
     _model: Network
-    #: The agent that learns now, and how many times agents have learned.
+    #: The agent being updated, and the number of rounds of updates.
     _turn, _rounds = 0, 0
 
     _network = _team_network = "havac"
@@ -89,7 +89,7 @@ class HAPPOPolicy(PPOPolicy):
         )
 
     def _passes(self, batch: Rollout) -> list[Log]:
-        """Each agent's turn: ``learn.epoch_per_collect`` passes in shuffled minibatches."""
+        """Update one agent after the other: ``learn.epoch_per_collect`` passes in minibatches."""
         factor = torch.ones(len(batch["done"]), device=self._device)
         logs = []
         for place, agent in enumerate(self._order()):
@@ -105,7 +105,7 @@ class HAPPOPolicy(PPOPolicy):
         return logs
 
     def _order(self) -> list[int]:
-        """The agents, shuffled; the same on all ranks."""
+        """The agents in random order; the same order on all ranks."""
         generator = torch.Generator().manual_seed(self._rounds)
         self._rounds += 1
         return torch.randperm(self._model.agent_num, generator=generator).tolist()
@@ -129,7 +129,7 @@ class HAPPOPolicy(PPOPolicy):
         return self._model.agent_models[self._turn]
 
     def _losses(self, batch: Rollout, output: Output, adv: Tensor) -> Losses:
-        # After normalising: it scales what counts, not what is good.
+        # After normalisation, so that the factor is not normalised away.
         return super()._losses(batch, output, adv * batch["factor"])
 
     def _monitor_vars_learn(self) -> list[str]:
@@ -138,5 +138,5 @@ class HAPPOPolicy(PPOPolicy):
 
 
 def _of_agent(agent: int, log: Log) -> Log:
-    """A log under the names of one agent."""
+    """A log with an agent's number in its names."""
     return {f"agent{agent}_{name}": value for name, value in log.items()}

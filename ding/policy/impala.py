@@ -24,7 +24,7 @@ _OPTIMIZERS = {"adam": Adam, "rmsprop": RMSprop}
 class IMPALAPolicy(UnrolledPolicy):
     """IMPALA (Espeholt et al. 2018): an off-policy actor-critic with V-trace corrections.
 
-    With ``model.action_shape`` a list of K sizes an action is K independent choices.
+    If ``model.action_shape`` is a list of K sizes, an action consists of K independent choices.
     ``model.impala_cnn_encoder=True`` selects the paper's residual encoder for images.
     """
 
@@ -40,8 +40,8 @@ class IMPALAPolicy(UnrolledPolicy):
         learn=dict(
             learning_rate=5e-4,
             discount_factor=0.99,
-            # Upper bounds of the importance weights: of the errors (they decide whose values are
-            # learned), of the traces (how fast), and of the policy's gradient.
+            # Upper bounds of the importance weights: of the errors (determines the fixed point), of
+            # the traces (determines the speed of convergence), and of the policy gradient.
             rho_clip_ratio=1.0,
             c_clip_ratio=1.0,
             rho_pg_clip_ratio=1.0,
@@ -74,13 +74,13 @@ class IMPALAPolicy(UnrolledPolicy):
         )
 
     def _learn(self, batch: Sequences) -> Log:
-        """One update; the ``priority`` of a piece is the mean of its one-step errors."""
+        """One update; the ``priority`` of an unroll is its mean one-step error."""
         cfg, shape = self._cfg.learn, batch["discount"].shape
         obs = flat_steps(batch["obs"])
         output = legal(self._model(obs, mode="compute_actor_critic"), obs)
         steps = shape[0] + 1, shape[1]
         value = with_last_values(output["value"].unflatten(0, steps), batch["mask"])
-        # What is said of the last observation is not needed.
+        # The output for the last observation is not needed.
         logit = map_leaves(lambda part: part.unflatten(0, steps)[:-1], output["logit"])
         behaviour = split_like(batch["logit"], logit)
         loss = vtrace_error_discrete_action(

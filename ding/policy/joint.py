@@ -1,10 +1,10 @@
 """Sums and moments over the samples of all learners that train one policy together.
 
-Learners average their gradients. That is the gradient of one learner with the joint batch only if
-whatever a loss is normalised by (a mean, a deviation, a number of samples) is that of the joint
-batch, too. With one learner each function here computes the plain local value.
+Learners average their gradients. The average equals the gradient of one learner with the joint
+batch only if all normalisers of a loss (a mean, a deviation, a number of samples) are also computed
+over the joint batch. With one learner, each function here computes the local value.
 
-All learners must call these functions in the same order, also those that have no samples.
+All learners must call these functions in the same order, even if they have no samples.
 """
 
 from typing import NamedTuple
@@ -14,12 +14,12 @@ from torch import Tensor
 
 from ding.utils import allreduce_data, get_rank, get_world_size
 
-#: Added to deviations that values are divided by.
+#: Added to standard deviations before a division.
 _EPSILON = 1e-8
 
 
 class Moments(NamedTuple):
-    """Number, mean and variance (by n, not n - 1) of the samples of all learners; scalars."""
+    """Number, mean and variance (divided by n, not n - 1) of all learners' samples; scalars."""
 
     number: Tensor
     mean: Tensor
@@ -30,7 +30,7 @@ def joint_sums(sums: Tensor, joint: bool) -> Tensor:
     """The sum over learners of a tensor of any shape, without gradient.
 
     Args:
-        sums: What this learner has; it stays as it is.
+        sums: This learner's tensor; it is not modified.
         joint: Whether learners train together (``policy.multi_gpu``).
     """
     sums = sums.detach()
@@ -42,7 +42,7 @@ def joint_sums(sums: Tensor, joint: bool) -> Tensor:
 
 
 def joint_counts(values: Tensor, joint: bool) -> list[int]:
-    """How many ``values`` each learner has."""
+    """Number of ``values`` of each learner."""
     counts = values.new_zeros(get_world_size() if joint else 1, dtype=torch.float64)
     counts[get_rank() if joint else 0] = len(values)
     return [int(one) for one in joint_sums(counts, joint).tolist()]
@@ -50,7 +50,7 @@ def joint_counts(values: Tensor, joint: bool) -> list[int]:
 
 def joint_moments(values: Tensor, joint: bool) -> Moments:
     """Moments of all elements of float ``values``, any shape; float64."""
-    # In double precision, as small differences of long sums are taken.
+    # In double precision, since differences of long sums are small.
     flat = values.detach().double().flatten()
     count, total = joint_sums(torch.stack([flat.new_tensor(flat.numel()), flat.sum()]), joint)
     mean = total / count
@@ -68,7 +68,7 @@ def joint_mean(values: Tensor, joint: bool) -> Tensor:
 
 
 def normalised(values: Tensor, joint: bool) -> Tensor:
-    """``values`` with mean 0 and deviation 1 (by n - 1); of a single sample 0."""
+    """``values`` with mean 0 and deviation 1 (by n - 1); 0 for a single sample."""
     if not joint or get_world_size() == 1:
         deviation, mean = torch.std_mean(values, correction=min(values.numel() - 1, 1))
     else:

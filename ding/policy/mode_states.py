@@ -1,4 +1,4 @@
-"""The states of a policy's modes: networks, what it has learned, and what a user's class adds."""
+"""The saved states of a policy's modes: networks, learned values and custom attributes."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,26 +10,26 @@ from ding.utils.types import State
 
 
 class ModeStates(NetworkOwner):
-    """What is in the states of a policy's modes."""
+    """Saves and loads the states of a policy's modes."""
 
     _own_state: OwnState
 
-    #: By what the environments of its run normalise, if they do; part of every state. A
-    #: policy is only valid with the statistics that it was trained with.
+    #: Normalisation statistics of the run's environments, if they normalise; part of every state,
+    #: since a policy is only valid with the statistics that it was trained with.
     _env_statistics: State | None = None
 
-    #: What checkpoints hold in addition to the networks: entry to attribute, see `save_state`.
+    #: Checkpoint entries in addition to the networks: entry to attribute, see `save_state`.
     _learned: Mapping[str, str] = {"optimizer": "_optimizer"}
-    #: Optimisers that old checkpoints hold under another entry: their entry here, to that entry and
-    #: the parts of the network in the order in which it counts their parameters.
+    #: Optimisers with another entry in old checkpoints: the present entry, to the old entry and the
+    #: parts of the network in the order of that optimiser's parameters.
     _old_optimizers: Mapping[str, tuple[str, tuple[str, ...]]] = {}
-    #: What acting depends on in addition to the network, in states of the collect mode; likewise.
+    #: Entries of the collect mode's state that acting needs in addition to the network.
     _acted_with: Mapping[str, str] = {}
-    #: Whether there is a target network, `_target_model`, in checkpoints too.
+    #: Whether checkpoints contain a target network, `_target_model`.
     _saves_target = False
 
     def _saved_attributes(self) -> set[str]:
-        """Attributes that states hold as separate entries."""
+        """Attributes that are separate entries of states."""
         target = {"_target_model"} if self._saves_target else set()
         held = {*self._learned.values(), *self._acted_with.values(), *target}
         return {"_cfg", "_model", "_env_statistics", "_layouts", *held}
@@ -42,14 +42,14 @@ class ModeStates(NetworkOwner):
         return {**state_dict(), **{k: part for k, part in shared.items() if part is not None}}
 
     def _load_mode(self, load: Callable[[State], None], state: State) -> None:
-        state = safe_serial.decoded(dict(state))  # scripts read checkpoints by `torch.load`, too
+        state = safe_serial.decoded(dict(state))  # scripts may have read the file by `torch.load`
         self._env_statistics = state.get("env_statistics")
         load({k: part for k, part in state.items() if k not in ("env_statistics", "own_state")})
         if "own_state" in state:
             self._own_state.load(self, state["own_state"], adds="learn" in self._enable_field)
 
     def _get_unsaved_attributes(self) -> list[str]:
-        """Attributes of a user's class that states cannot hold, with their types."""
+        """Attributes of a custom class that cannot be saved, with their types."""
         self._own_state.save(self)
         return self._own_state.unsaved
 
@@ -65,7 +65,7 @@ class ModeStates(NetworkOwner):
         self._model.load_state_dict(state_dict["model"])
         target = getattr(self, "_target_model", None)
         if self._saves_target and target is not None:
-            # One that holds weights alone: the target starts from them, as at a run's start.
+            # A file with weights only: the target network starts from them, as at a run's start.
             target.load_state_dict(state_dict.get("target_model", state_dict["model"]))
             target.reset_state(state_dict.get("target_update_count"))
         load_state(self, self._learned, state_dict)

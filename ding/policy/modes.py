@@ -1,4 +1,4 @@
-"""The modes of a policy: named tuples of its bound methods, which carry its batched cores."""
+"""The modes of a policy: named tuples of its bound methods, with its batched cores attached."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class BatchedCollect:
-    """The columnar side of a collect mode.
+    """The batched functions of a collect mode.
 
     Attributes:
         forward: ``(obs [n, *obs_shape] ndarray tree, **policy_kwargs) -> {name: array or CPU
             tensor [n, ...] or a tree of them}`` with at least ``action``.
-        transition_outputs: Policy outputs, other than ``action``, that belong to a transition.
+        transition_outputs: Policy outputs, other than ``action``, that are part of a transition.
         get_train_columns: See `Policy._get_train_columns`.
-        resets: Whether ``reset`` does anything; without, collectors need not call it.
+        resets: Whether ``reset`` has an effect; otherwise collectors need not call it.
         recurrent: Whether ``forward`` also takes ``env_ids``, the environments of the observations.
         count_samples: See `Policy._count_train_samples`.
-        takes_indexed: Whether `get_train_columns` takes observations as `IndexedColumn`.
+        takes_indexed: Whether `get_train_columns` accepts observations as `IndexedColumn`.
     """
 
     forward: Callable[..., Output]
@@ -38,11 +38,11 @@ class BatchedCollect:
 
 @dataclass(frozen=True, slots=True)
 class BatchedEval:
-    """The columnar side of an eval mode; see `BatchedCollect`.
+    """The batched functions of an eval mode; see `BatchedCollect`.
 
     Attributes:
-        see_rewards: Called after each step with the environments' ids and their rewards, if the
-            policy acts by these.
+        see_rewards: Called after each step with the environments' ids and rewards, for policies
+            that need rewards to act.
     """
 
     forward: Callable[..., Output]
@@ -52,27 +52,27 @@ class BatchedEval:
 
 
 def takes_indexed(method: _Method) -> _Method:
-    """Marks a ``_get_train_columns`` that hands observations on, at most with other indices.
+    """Decorator for a ``_get_train_columns`` that only passes observations on or reindexes them.
 
-    Then ``obs`` and ``next_obs`` may come as `IndexedColumn`, and are copied only where they are
-    kept. A method that overrides it and needs arrays gets arrays, unless it is marked itself.
+    It may then get ``obs`` and ``next_obs`` as `IndexedColumn`, which are copied only where they
+    are stored. An overriding method gets arrays unless it is decorated itself.
     """
     method.takes_indexed = True  # type: ignore[attr-defined]
     return method
 
 
 class LearnForward(Protocol):
-    """Learn from a batch: rows, or columns of the same leading length."""
+    """Update from a batch: rows, or columns of the same leading length."""
 
     def __call__(self, data: Any, **policy_kwargs: Any) -> Any:
-        """Values to log by name; a list of such dicts if it makes several updates of the batch."""
+        """Returns values to log by name; a list of such dicts if there are several updates."""
 
 
 class ActForward(Protocol):
-    """Act in the environments that wait for an action."""
+    """Act in the environments that are ready."""
 
     def __call__(self, data: Mapping[int, Any], **policy_kwargs: Any) -> dict[int, dict[str, Any]]:
-        """From observations by the environments' ids to outputs, with at least ``action``."""
+        """Map observations by environment id to outputs, with at least ``action``."""
 
 
 class learn_function(NamedTuple):
@@ -86,8 +86,8 @@ class learn_function(NamedTuple):
         load_state_dict: Restores them.
         reset: Forgets recurrent states.
         info: A description of the policy.
-        get_attribute: Value of ``cuda``, ``device`` and others.
-        set_attribute: Sets one.
+        get_attribute: Returns ``cuda``, ``device`` or another attribute.
+        set_attribute: Sets an attribute.
 
     Example:
 
@@ -134,25 +134,25 @@ class _EvalFunctions(NamedTuple):
     load_state_dict: Callable[[dict[str, Any]], None]
 
 
-# `_replace` makes another tuple without ``batched``: a replaced function is called, row by row.
+# `_replace` returns a tuple without ``batched``, so that a replaced function is called per row.
 
 
 class collect_function(_CollectFunctions):
     """Collect mode of a policy, ``policy.collect_mode``: acting with exploration.
 
     Attributes:
-        forward: From ``{env_id: obs}`` to ``{env_id: {"action": ...}}``, with keyword arguments
+        forward: Maps ``{env_id: obs}`` to ``{env_id: {"action": ...}}``, with keyword arguments
             such as ``eps``.
-        process_transition: Makes the transition, a dict, of ``obs``, the output and a timestep.
-        get_train_sample: Makes training samples of a trajectory, a list of transitions.
-        reset: Forgets recurrent states of ``data_id`` (environment ids), or all.
+        process_transition: Makes a transition, a dict, from ``obs``, the output and a timestep.
+        get_train_sample: Makes training samples from a trajectory, a list of transitions.
+        reset: Clears recurrent states of ``data_id`` (environment ids), or all.
         state_dict: The network's weights.
         load_state_dict: Restores them.
-        get_attribute: Value of ``cuda``, ``device`` and others.
-        set_attribute: Sets one.
-        batched: Its columnar side, if the policy has one.
-        get_train_samples: As ``get_train_sample``, of many trajectories at once: takes their
-            transitions and lengths, and returns the samples and how many each trajectory has;
+        get_attribute: Returns ``cuda``, ``device`` or another attribute.
+        set_attribute: Sets an attribute.
+        batched: Its batched functions, if the policy has them.
+        get_train_samples: ``get_train_sample`` for many trajectories at once: takes their
+            transitions and lengths, and returns the samples and the number of them per trajectory;
             ``None`` if a subclass overrides ``get_train_sample``.
 
     Example:
@@ -175,7 +175,7 @@ class collect_function(_CollectFunctions):
 class eval_function(_EvalFunctions):
     """Eval mode of a policy, ``policy.eval_mode``: acting without exploration.
 
-    Arguments are those of `collect_function` that concern acting.
+    Its functions are those of `collect_function` that concern acting.
 
     Example:
 
@@ -192,7 +192,7 @@ class eval_function(_EvalFunctions):
 
 
 class command_function(NamedTuple):
-    """``policy.command_mode``: keyword arguments of the other modes, by how far a run has come."""
+    """``policy.command_mode``: keyword arguments of the other modes, by the run's progress."""
 
     get_setting_learn: Callable[[dict[str, Any]], dict[str, Any]]
     get_setting_collect: Callable[[dict[str, Any]], dict[str, Any]]

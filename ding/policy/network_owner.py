@@ -1,4 +1,4 @@
-"""The network of a policy: made or taken, checked, and compiled."""
+"""A policy's network: created or passed in, checked, and compiled."""
 
 import copy
 import functools
@@ -25,14 +25,14 @@ from ding.utils.types import Tree
 class NetworkOwner:
     """What a policy declares about its network, and how the network is built and checked."""
 
-    #: Registered name of its network; also of that of a team (``policy.multi_agent``).
+    #: Registered name of the network; and of a team's network (``policy.multi_agent``).
     _network = _team_network = ""
-    #: What it requires of its network, by kind of action; empty if it takes one kind only.
+    #: Calls that the network must support, by kind of action; empty if there is only one kind.
     networks: Mapping[str, tuple[Call, ...]] = {}
-    #: Values that `policy.action_space` may have, and the network's words for them; empty if
-    #: the network does not take it.
+    #: Allowed values of `policy.action_space`, and the network's names for them; empty if the
+    #: network has no such argument.
     _action_spaces: Mapping[str, str] = {}
-    #: Parts of the network that it optimises by themselves.
+    #: Parts of the network with separate optimisers.
     network_parts: tuple[str, ...] = ()
 
     _cfg: EasyDict
@@ -59,7 +59,7 @@ class NetworkOwner:
         return create_model(_known_to_the_model(model_cfg))
 
     def _checked_action_space(self, cfg: EasyDict) -> str:
-        """The network's word for ``policy.action_space``."""
+        """The network's name for ``policy.action_space``."""
         if cfg.action_space not in self._action_spaces:
             raise ConfigError(
                 f"policy.action_space is {cfg.action_space!r}; {type(self).__name__} knows "
@@ -68,29 +68,29 @@ class NetworkOwner:
         return self._action_spaces[cfg.action_space]
 
     def _check_model(self, model: Any) -> None:
-        """Refuse a network that learning, collecting or evaluating cannot use."""
+        """Reject a network that learning, collecting or evaluating cannot use."""
         require_parts(self, model, self.network_calls)
 
     @property
     def network_calls(self) -> tuple[Call, ...]:
-        """How this policy calls its network."""
+        """The calls that this policy makes to its network."""
         usual = next(iter(self.networks.values()), ())
         calls = self.networks.get(self._cfg.get("action_space"), usual)
         return tuple(call.of_team() for call in calls) if self._cfg.get("multi_agent") else calls
 
     def check_network(self, shapes: Mapping[str, Any], obs: Any = None) -> None:
-        """Try a user's own network, if this policy is of this package; see `try_network`.
+        """Run a custom network, if the policy is of this package; see `try_network`.
 
         Args:
             shapes: ``obs_shape`` and ``action_shape``.
-            obs: An observation of the environments whose shapes they are.
+            obs: An observation of environments with these shapes.
         """
         ours, own = (type(one).__module__.split(".")[0] for one in (self, self._model))
         if ours == "ding" != own and "learn" in self._enable_field:
             try_network(self, self._model, shapes, obs)
 
     def default_model(self) -> tuple[str, list[str]]:
-        """Registered name of the default network and the modules that register it."""
+        """Registered name of the default network, and the modules that register it."""
         name = (self._cfg.get("multi_agent") and self._team_network) or self._network
         if not name:
             raise ConfigError(
@@ -99,7 +99,7 @@ class NetworkOwner:
         return name, [BUILTIN_TYPES["model"][name]]
 
     def _compile(self, mode: bool | str) -> None:
-        """Let torch compile the networks at their first calls, which takes up to a minute."""
+        """Compile the networks; torch compiles at the first calls, which takes up to a minute."""
         modes = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
         if mode is not True and mode not in modes:
             raise ConfigError(
@@ -144,7 +144,7 @@ def _single(leaf: Tree) -> Tree:
 
 
 def _known_to_the_model(cfg: EasyDict) -> EasyDict:
-    """``policy.model`` without keys that the model does not take: configs may carry others."""
+    """``policy.model`` without keys that the model does not take: configs may contain others."""
     import_module(cfg.get("import_names", []))
     parameters = inspect.signature(MODEL_REGISTRY.get(cfg.type)).parameters
     missing = [

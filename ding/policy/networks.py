@@ -1,7 +1,7 @@
-"""What policies ask of their networks, and the check of a user's own network against it.
+"""The calls that policies make to their networks, and the check of custom networks against them.
 
-A policy declares its `Call`s; docs/own_network.md lists those of all of them, and a test holds the
-page against them.
+A policy declares its `Call`s; docs/own_network.md lists all of them, and a test compares the page
+with the code.
 """
 
 import inspect
@@ -16,9 +16,9 @@ from torch import nn
 from ding.data import tree_map
 from ding.utils.errors import ConfigError
 
-#: Rows of the batch, and steps of the sequences, that a network of the user is tried with.
+#: Batch size and sequence length with which a custom network is tried.
 _ROWS, _STEPS = 3, 2
-#: What is known: sizes by axis; ``*obs_shape`` is a tuple, or an observation that is a dict.
+#: Known sizes by axis; ``*obs_shape`` is a tuple, or an observation that is a dict.
 Sizes: TypeAlias = Mapping[str, Any]
 
 
@@ -26,24 +26,24 @@ Sizes: TypeAlias = Mapping[str, Any]
 class Shape:
     """The shape of a tensor, axis by axis.
 
-    ``B`` are rows of a batch, ``T`` steps of a sequence, ``M`` agents of a team, ``N`` actions to
+    Axes: ``B`` rows of a batch, ``T`` steps of a sequence, ``M`` agents of a team, ``N`` actions to
     choose from, ``A`` numbers of an action, ``*obs_shape`` the axes of an observation, which may be
-    a dict of arrays; other letters are the network's own.
+    a dict of arrays; other letters are specific to the network.
     """
 
     axes: str
 
     @property
     def parts(self) -> list[str]:
-        """The axes, one by one."""
+        """The axes as a list."""
         return self.axes.split()
 
     def of_team(self) -> "Shape":
-        """The same for a network of agents, which are its second axis; observations say theirs."""
+        """The shape for a team's network: agents are the second axis, except in observations."""
         return self if "*obs_shape" in self.parts else Shape(self.axes.replace("B", "B M", 1))
 
     def shown(self, sizes: Sizes = {}) -> str:
-        """As code would show it, with the sizes that are known."""
+        """The shape in code notation, with known sizes."""
         *batch, last = self.parts
         if isinstance(obs := sizes.get(last), Mapping):
             shapes = tree_map(
@@ -57,9 +57,9 @@ class Shape:
         return f"[{', '.join(known.get(axis, axis) for axis in self.parts)}]"
 
     def difference(self, got: Any, sizes: Sizes, name: str) -> str:
-        """What is wrong with a network's output and how to fix it; empty if nothing is."""
+        """The error in a network's output and its fix; empty if there is none."""
         if isinstance(got, Sequence) and not isinstance(got, str) and got:
-            # One for each of several choices or critics.
+            # A list with one tensor for each of several choices or critics.
             different = {axis: size for axis, size in sizes.items() if axis != "N"}
             return next(filter(None, (self.difference(one, different, name) for one in got)), "")
         if not isinstance(got, torch.Tensor):
@@ -76,14 +76,14 @@ class Shape:
 
 @dataclass(frozen=True)
 class States:
-    """The states of a recurrent network, a list with one for each row; None is one that begins."""
+    """The states of a recurrent network, a list with one per row; None for an initial state."""
 
 
-#: What goes into a network or comes out: shapes by name, also nested, or a pair of them.
+#: Input or output of a network: shapes by name, also nested, or a tuple.
 Contract: TypeAlias = Shape | States | tuple["Contract", ...] | Mapping[str, "Contract"]
 
 OBS, STATES = Shape("B *obs_shape"), States()
-#: A number for each row; for each choice; of each number of an action.
+#: Per row: one number, one number per choice, the numbers of an action.
 NUMBER, CHOICES, VECTOR = Shape("B"), Shape("B N"), Shape("B A")
 
 
@@ -92,10 +92,10 @@ class Call:
     """One way in which a policy calls its network.
 
     Attributes:
-        gives: What has to come back, by name.
-        mode: Which method of the network is meant, ``forward(inputs, mode=...)``; empty for none.
-        takes: The inputs: observations, or a dict of them and more.
-        is_step: Whether a recurrent network is asked for one step, with ``inference=True``.
+        gives: The required outputs, by name.
+        mode: The network's method, ``forward(inputs, mode=...)``; empty for none.
+        takes: The inputs: observations, or a dict that contains them.
+        is_step: Whether a recurrent network is called for one step, with ``inference=True``.
     """
 
     gives: Contract
@@ -112,11 +112,11 @@ class Call:
         }
 
     def of_team(self) -> "Call":
-        """The same with a network of agents, which are its second axis."""
+        """The call for a team's network: agents are the second axis."""
         return replace(self, gives=_with_agents(self.gives), takes=_with_agents(self.takes))
 
     def shown(self, sizes: Sizes = {}) -> str:
-        """How the call looks in code, with the sizes that are known."""
+        """The call in code notation, with known sizes."""
         inputs = described(self.takes, sizes)
         if self.takes == OBS:
             inputs = f"obs {inputs}"
@@ -132,7 +132,7 @@ def _with_agents(shapes: Contract) -> Contract:
     return shapes.of_team() if isinstance(shapes, Shape) else shapes
 
 
-#: A diagonal Gaussian, by name and as a pair.
+#: A diagonal Gaussian, by name and as a tuple.
 GAUSSIAN: Contract = {"mu": VECTOR, "sigma": VECTOR}
 GAUSSIAN_PAIR: Contract = (VECTOR, VECTOR)
 _OF_ACTOR_CRITIC = ("compute_actor", "compute_critic", "compute_actor_critic")
@@ -146,7 +146,7 @@ _LOGITS: dict[str, Contract] = {
 def stochastic_actor(
     *kinds: str, modes: Sequence[str] = _OF_ACTOR_CRITIC
 ) -> dict[str, tuple[Call, ...]]:
-    """By kind of action: the calls of networks that return a ``logit``, and perhaps a ``value``."""
+    """By kind of action: calls of networks that return ``logit`` and, in some modes, ``value``."""
 
     def call(kind: str, mode: str) -> Call:
         logit: dict[str, Contract] = {"logit": _LOGITS[kind]}
@@ -163,9 +163,9 @@ def actor_and_q_critic(
     """The calls of networks with an actor and critics of its actions.
 
     Args:
-        actor: What the actor returns.
-        q_value: What a critic returns.
-        more: What critics return in addition.
+        actor: The actor's output.
+        q_value: A critic's output.
+        more: Further outputs of critics.
     """
     takes = {"obs": OBS, "action": VECTOR}
     return (
@@ -175,7 +175,7 @@ def actor_and_q_critic(
 
 
 def require_parts(policy: Any, model: nn.Module, calls: Sequence[Call]) -> None:
-    """Refuse a network whose ``forward`` takes no mode, or without parts that are optimised.
+    """Reject a network whose ``forward`` takes no mode, or that lacks an optimised part.
 
     Raises:
         ConfigError: Names what is missing, and the modes that the policy uses.
@@ -198,28 +198,28 @@ def require_parts(policy: Any, model: nn.Module, calls: Sequence[Call]) -> None:
 
 
 def try_network(policy: Any, model: nn.Module, shapes: Sizes, obs: Any = None) -> None:
-    """Ask a network once in each way, with made-up inputs, and compare what it returns.
+    """Make each call once with made-up inputs, and compare the outputs with the declared ones.
 
-    What cannot be made up passes: shapes that are not known, and without an observation those of
-    several arrays. Nothing of the network or the random generators changes.
+    Calls whose inputs cannot be made up pass: those with unknown shapes and, without an
+    observation, with several arrays. The network and the random generators are not changed.
 
     Args:
         shapes: ``obs_shape`` and ``action_shape``, as far as they are known.
-        obs: An observation of the environments, an array or a dict of arrays. Then ``shapes`` are
-            theirs too, and an error of the network is one; without, ``shapes`` is what a config
-            says, of which a user's network need not know.
+        obs: An observation of the environments, an array or a dict of arrays. If given, ``shapes``
+            are the environments' too, and exceptions of the network are reported. Otherwise
+            ``shapes`` come from a config, which a custom network may ignore.
 
     Raises:
-        ConfigError: Names the call, what came, what was expected, and how to fix it.
+        ConfigError: Names the call, the actual and the expected output, and the fix.
     """
     sizes = _sizes(shapes)
     if isinstance(obs, Mapping):
         sizes["*obs_shape"] = obs
     was_training = model.training
-    # In training mode a batch norm would take the made-up inputs into its statistics.
+    # In training mode, batch norm would include the made-up inputs in its statistics.
     model.eval()
     try:
-        # Dropout and noisy layers would shift the draws of the run.
+        # Dropout and noisy layers would advance the run's random generators.
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             for call in policy.network_calls:
                 inputs = _inputs(call.takes, sizes, obs, policy)
@@ -234,7 +234,7 @@ def _try_call(
 ) -> None:
     try:
         output = model(inputs, **call.options)
-    except Exception as error:  # whatever a user's code raises
+    except Exception as error:  # custom code may raise anything
         if not certain:
             return
         raise ConfigError(
@@ -255,7 +255,7 @@ def _needed(policy: Any, call: Call, sizes: Sizes) -> str:
 
 
 def _sizes(shapes: Sizes) -> dict[str, Any]:
-    """Sizes by letter, where they are known; ``*obs_shape`` is a tuple."""
+    """Known sizes by letter; ``*obs_shape`` is a tuple."""
     sizes: dict[str, Any] = {"M": shapes["agent_num"]} if "agent_num" in shapes else {}
     obs, action = shapes.get("obs_shape"), shapes.get("action_shape")
     if isinstance(obs, int | np.integer | list | tuple):
@@ -266,12 +266,12 @@ def _sizes(shapes: Sizes) -> dict[str, Any]:
     elif isinstance(action, int | np.integer | list | tuple):
         sizes["A"] = int(np.prod(action))
         if np.size(action) == 1:
-            sizes["N"] = sizes["A"]  # a policy has either choices or numbers
+            sizes["N"] = sizes["A"]  # a policy has either choices or real numbers
     return sizes
 
 
 def _inputs(takes: Contract, sizes: Sizes, obs: Any, policy: Any) -> Any:
-    """Zeros of the shapes that a call takes; ``None`` if one is not known."""
+    """Zeros in the shapes of a call's inputs; ``None`` if a shape is unknown."""
     if isinstance(takes, Mapping):
         parts = {name: _inputs(part, sizes, obs, policy) for name, part in takes.items()}
         return None if any(part is None for part in parts.values()) else parts
@@ -294,7 +294,7 @@ def _inputs(takes: Contract, sizes: Sizes, obs: Any, policy: Any) -> Any:
 
 
 def _difference(wanted: Contract, got: Any, sizes: Sizes, name: str) -> str:
-    """What is wrong and how to fix it; empty if nothing is."""
+    """The error in an output and its fix; empty if there is none."""
     if isinstance(wanted, Shape):
         return wanted.difference(got, sizes, name)
     if isinstance(wanted, States):
@@ -314,7 +314,7 @@ def _difference(wanted: Contract, got: Any, sizes: Sizes, name: str) -> str:
 
 
 def described(shapes: Contract, sizes: Sizes = {}) -> str:
-    """Shapes as code would say them, with the sizes that are known."""
+    """Shapes in code notation, with known sizes."""
     if isinstance(shapes, Mapping):
         parts = (f"{name!r}: {described(part, sizes)}" for name, part in shapes.items())
         return f"{{{', '.join(parts)}}}"

@@ -60,7 +60,7 @@ class IQLPolicy(QActorCritic):
             critic_head_hidden_size=256,
         ),
         learn=dict(
-            # Of the critics and the value.
+            # Learning rate of the critics and the value network.
             learning_rate_q=3e-4,
             learning_rate_policy=3e-4,
             tau=0.7,
@@ -87,14 +87,14 @@ class IQLPolicy(QActorCritic):
             judged = least(self._judge(self._target_model, batch["obs"], batch["action"]))
         advantage = judged - self._model(batch["obs"], mode="compute_value")["v_value"]
         side = torch.where(advantage < 0, 1 - self._tau, self._tau)
-        # The actor is to learn from it.
+        # The actor loss uses it.
         batch["advantage"] = advantage.detach()
         value_loss = weighted_mean(side * advantage.pow(2), batch["weight"])
         return critic._replace(loss=critic.loss + value_loss)
 
     def _actor_loss(self, batch: Steps) -> LoggedLoss:
         mu, sigma = self._model(batch["obs"], mode="compute_actor")["logit"]
-        # Data of one action would make a sigma of 0, and densities without bounds.
+        # With identical actions in the data, sigma would approach 0, and densities infinity.
         gaussian = {"mu": mu, "sigma": sigma.clamp(min=_LEAST_SIGMA)}
         likelihood = log_prob(gaussian, batch["action"])
         weight = (self._beta * batch["advantage"]).exp().clamp(max=_LARGEST_WEIGHT)
@@ -111,7 +111,7 @@ class IQLPolicy(QActorCritic):
         return {"action": mu, "logit": {"mu": mu, "sigma": sigma}}
 
 
-#: As in the paper: log-sigmas of at least -5, and weights of at most 100.
+#: As in the paper: log-sigmas are at least -5, weights at most 100.
 _LEAST_SIGMA, _LARGEST_WEIGHT = 0.0067, 100.0
 
 
@@ -158,7 +158,7 @@ class BCQPolicy(QActorCritic):
             learning_rate_policy=3e-4,
             learning_rate_vae=3e-4,
             lmbda=0.75,
-            # The actor's last layer starts uniform within this, so that it changes little.
+            # Bound of the actor's last layer at initialisation, so that it first changes little.
             init_w=3e-3,
         ),
         collect=dict(n_sample=1),
@@ -166,7 +166,7 @@ class BCQPolicy(QActorCritic):
 
     _learned = {**QActorCritic._learned, "optimizer_vae": "_optimizer_vae"}
     _collect_options = _eval_options = {"mode": "compute_eval"}
-    #: Proposals of which a target takes the best.
+    #: Number of proposals; a target uses the best one.
     _proposals = 10
 
     _network = "bcq"
@@ -189,12 +189,12 @@ class BCQPolicy(QActorCritic):
         self._optimizer_vae = Adam(self._vae_parameters, lr=cfg.learning_rate_vae)
 
     def _learn(self, batch: Steps) -> Log:
-        """One update of the data's model, and then those of critics and actor."""
+        """One update of the generative model, then of critics and actor."""
         output = self._model(batch, mode="compute_vae")
         reconstruction = (output["recons_action"] - batch["action"]).pow(2).mean()
         mu, variance = output["mu"], output["sigma"].pow(2)
         divergence = 0.5 * (mu.pow(2) + variance - variance.log() - 1).mean()
-        # Half of the divergence, as the paper's authors have it.
+        # Half of the divergence, as in the authors' code.
         loss = reconstruction + 0.5 * divergence
         vae_loss = self._descend(loss, batch, self._optimizer_vae, parameters=self._vae_parameters)
         parts = floats({"recons_loss": reconstruction, "kld_loss": divergence})
@@ -213,8 +213,8 @@ class BCQPolicy(QActorCritic):
         return -self._judge(self._model, batch["obs"], action)[0].mean(), {}
 
     def _proposed(self, actor: Network, obs: Obs) -> torch.Tensor:
-        """Actions such as the data have, as ``actor`` changes them."""
+        """Actions from the generative model, perturbed by ``actor``."""
         with torch.no_grad():
-            # For targets, too: the data's model has no slow copy (algorithm 1).
+            # Also for targets: the generative model has no target network (algorithm 1).
             action = self._model({"obs": obs}, mode="compute_vae")["recons_action"]
         return actor.forward({"obs": obs, "action": action}, mode="compute_actor")["action"]

@@ -1,7 +1,7 @@
-"""Attributes that a subclass of a built-in class adds: as plain data in a state, and back.
+"""Saves and restores attributes that a subclass adds to a built-in class, as plain data.
 
-Only data is restored, no code: values are put into objects that exist, or into copies of a network
-that exists. What cannot be stored in this way is named.
+Only data is restored, no code: values are loaded into existing objects, or into copies of an
+existing network. Attributes that cannot be stored in this way are reported.
 """
 
 import copy
@@ -34,7 +34,7 @@ _SEQUENCES: dict[str, Callable[[list[Any]], Any]] = {
 _MAPPINGS: dict[str, type] = {
     kind.__name__: kind for kind in (dict, OrderedDict, EasyDict, Counter)
 }
-#: Types without state.
+#: Types of objects without state.
 _STATELESS = (
     *(type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType),
     *(functools.partial, logging.Logger, np.dtype, torch.dtype, torch.device),
@@ -43,15 +43,15 @@ _MISSING = object()
 
 
 class OwnState:
-    """The attributes of an object that its class, or a base of it outside this package, adds.
+    """The attributes that an object's class, or a base outside this package, adds.
 
-    Numbers, texts and containers of them that are as they were when the object was built are left
-    out: they follow from the config, which may change before a run is resumed.
+    Numbers, strings and containers of them are not saved if they still have their initial value:
+    they follow from the config, which may change before a run is resumed.
 
     Args:
-        owner: The object; its own attributes are as they were built.
-        covered: Attributes that other parts of its state hold.
-        with_bases: Whether numbers of our base classes that have changed count, too.
+        owner: The object, just after its construction.
+        covered: Attributes that are saved elsewhere in its state.
+        with_bases: Whether changed plain values of our base classes are saved as well.
     """
 
     def __init__(
@@ -59,23 +59,23 @@ class OwnState:
     ) -> None:
         self._covered, self._with_bases = frozenset(covered), with_bases
         self._theirs = [cls for cls in type(owner).__mro__[:-1] if not _is_ours(cls)]
-        # A copy, as lists and dicts are changed in place.
+        # A copy, since lists and dicts may be modified in place.
         self._initial = copy.deepcopy(self._plain_values(owner)) if self.applies else {}
         self._made: list[object] | None = None
-        #: Attributes that the newest `save` could not store, or `load` could not restore.
+        #: Attributes that the last `save` could not store, or `load` could not restore.
         self.unsaved: list[str] = []
 
     @property
     def applies(self) -> bool:
-        """Whether the class, or one of its bases, is not of this package."""
+        """Whether the class, or one of its bases, is outside this package."""
         return bool(self._theirs)
 
     def defines(self, name: str) -> bool:
-        """Whether such a class defines a method."""
+        """Whether such a class defines the method."""
         return any(name in vars(cls) for cls in self._theirs)
 
     def save(self, owner: object) -> dict[str, Encoded] | None:
-        """Values by attribute; ``None`` for a class of this package."""
+        """Values by attribute; ``None`` if the class is of this package."""
         if not self.applies:
             return None
         writer = _Writer(_shared(owner, self._own_names(owner)), self._templates(owner))
@@ -86,12 +86,12 @@ class OwnState:
             try:
                 state[name] = writer.encode(value, name)
             except _Unsaved as error:
-                writer.places = before  # nothing refers to what is left out
+                writer.places = before  # drop references to values that are not stored
                 self.unsaved.append(str(error))
         return state
 
     def load(self, owner: object, state: Mapping[str, Encoded], adds: bool = True) -> None:
-        """Restore what `save` returned; an attribute that cannot be restored is a warning.
+        """Restore a result of `save`; an attribute that cannot be restored is a warning.
 
         Args:
             adds: Whether to add attributes that the object does not have yet.
@@ -101,8 +101,8 @@ class OwnState:
         own = self._own_names(owner)
         reader = _Reader(_shared(owner, own), self._templates(owner))
         for name in own:
-            # What was left out of the state was as it was built, which this object may have changed
-            # since.
+            # Attributes missing in the state had their initial value, which this object may have
+            # changed since.
             if name in self._initial and name not in state:
                 setattr(owner, name, copy.deepcopy(self._initial[name]))
         failed = []
@@ -125,7 +125,7 @@ class OwnState:
         return [name for name in vars(owner) if name not in ours and name not in self._covered]
 
     def _templates(self, owner: object) -> list[object]:
-        """Objects with a state that the object had when it was first asked for its own."""
+        """Objects with state that the object contained at the first `save` or `load`."""
         if self._made is None:
             self._made = [one for value in vars(owner).values() for one in _stateful_in(value)]
         return self._made
@@ -143,11 +143,11 @@ class OwnState:
             if name in self._covered or isinstance(value, _STATELESS):
                 continue
             if _is_plain(value):
-                # Also a number of a base class that the subclass has changed.
+                # Also plain values of a base class that the subclass has changed.
                 before = self._initial.get(name, _MISSING)
                 if name not in own and (before is _MISSING or not self._with_bases):
                     continue
-                # By type as well: True equals 1.
+                # Compare types as well: True equals 1.
                 if type(before) is type(value) and before == value:
                     continue
             elif name not in own:
@@ -160,14 +160,14 @@ def _is_ours(cls: type) -> bool:
 
 
 def _assigned_names(cls: type) -> set[str]:
-    """The attributes that methods of this package's classes among the bases assign."""
+    """The attributes that methods of this package's base classes assign."""
     return set().union(*(_assigned_by(base) for base in cls.__mro__ if _is_ours(base)))
 
 
 @functools.cache
 def _assigned_by(cls: Hashable) -> frozenset[str]:
     functions = (getattr(member, "__func__", member) for member in vars(cls).values())
-    # By the code and not by what is set: a method that assigns may not have been called yet.
+    # From the code, not from the object: an assigning method may not have been called yet.
     codes = (getattr(inspect.unwrap(one), "__code__", None) for one in functions)
     return frozenset(name for code in codes for name in _stored_in(code))
 
@@ -180,7 +180,7 @@ def _stored_in(code: types.CodeType | None) -> Iterator[str]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether it is made of numbers and texts alone."""
+    """Whether a value consists of numbers and strings only."""
     if type(value) in (list, tuple, set, frozenset, deque):
         return all(map(_is_plain, value))
     if type(value) in _MAPPINGS.values():
@@ -199,7 +199,7 @@ def _stateful_in(value: object) -> Iterator[object]:
 
 
 def _shared(owner: object, own: Collection[str]) -> dict[str, object]:
-    """Networks, their parts and parameters, and optimisers that attributes of a base class hold."""
+    """Networks, their parts and parameters, and optimisers in attributes of a base class."""
     found: dict[str, object] = {}
     for name, value in vars(owner).items():
         if name in own:
@@ -214,28 +214,28 @@ def _shared(owner: object, own: Collection[str]) -> dict[str, object]:
 
 
 class _Unsaved(Exception):
-    """A value cannot be stored or restored; the text names it and its place."""
+    """A value cannot be stored or restored; the message names it and its place."""
 
 
 class _Writer:
     """Converts values to plain data.
 
     Args:
-        known: Objects that others hold, by their place; they are referred to, not stored. So is
-            what was stored in another place.
+        known: Objects stored elsewhere, by place; they are referred to, not stored again. The same
+            holds for values already stored at another place.
         templates: Objects that exist whenever the state is restored; see `_find_template`.
     """
 
     def __init__(self, known: Mapping[str, object], templates: Sequence[object]) -> None:
         self.places = {id(value): place for place, value in reversed([*known.items()])}
         self._templates = templates
-        self._held: list[object] = []  # as an id is another object's once its own is gone
+        self._held: list[object] = []  # keeps objects alive, since ids of deleted ones are reused
 
     def encode(self, value: Any, place: str) -> Encoded:
-        """One value; `place` is where it is.
+        """Encode one value; `place` is its place in the object.
 
         Raises:
-            _Unsaved: It cannot be stored, or not be restored.
+            _Unsaved: The value cannot be stored, or could not be restored.
         """
         if type(value) in _ATOMS:
             return {"kind": "plain", "value": value}
@@ -270,7 +270,7 @@ class _Writer:
         looks = _looks(value)
         if not (looks["layout"] or _has_state(value)):
             raise _Unsaved(f"{place} (a {_name_of(value)})")
-        # An attribute itself is made by its class; what is within a container may not be.
+        # The class creates an attribute itself; the contents of a container it may not create.
         if "[" in place and _find_template(looks, self._templates) is None:
             raise _Unsaved(f"{place} (a {looks['type']} unlike those that the policy begins with)")
         if not looks["layout"]:
@@ -291,18 +291,18 @@ class _Reader:
     """Restores values from plain data, in place where possible.
 
     Args:
-        known, templates: As for `_Writer`, of the object that is loaded into.
+        known, templates: As in `_Writer`, for the object that is loaded into.
     """
 
     def __init__(self, known: Mapping[str, object], templates: Sequence[object]) -> None:
         self._known, self._templates = dict(known), templates
-        self._used: set[int] = set()  # one object is not to become two
+        self._used: set[int] = set()  # objects already restored into; none is used twice
 
     def restore(self, encoded: Encoded, current: Any, place: str) -> Any:
-        """The value; `current` is what is in its place now.
+        """The restored value; `current` is the present value at this place.
 
         Raises:
-            _Unsaved: There is no object that it could be restored into.
+            _Unsaved: There is no object into which the value can be restored.
         """
         kind = encoded["kind"]
         if kind == "plain":
@@ -337,7 +337,7 @@ class _Reader:
                 return deque(items, encoded["maxlen"])
             if type(current) is not list or kind != "list":
                 return _SEQUENCES[kind](items)
-            # In place: another attribute, or an object outside, may hold the same list.
+            # In place: other attributes or objects may refer to the same list.
             current[:] = items
             return current
         if kind in _MAPPINGS:
@@ -362,7 +362,7 @@ class _Reader:
 
     def _object(self, encoded: Encoded, current: Any, place: str) -> Any:
         if _name_of(current) != encoded["type"]:
-            # A copy of an optimiser would not step the network that is restored.
+            # A copied optimiser would not update the restored network.
             template = _find_template(encoded, self._templates) if encoded.get("layout") else None
             if template is None:
                 raise _Unsaved(f"{place} (no {encoded['type']} exists to restore it into)")
@@ -390,7 +390,7 @@ class _Reader:
 def _restore_tensor(encoded: Encoded, current: Any) -> torch.Tensor:
     value = encoded["value"]
     fits = isinstance(current, torch.Tensor) and current.shape == value.shape
-    # In place, as an optimiser or a network may hold this tensor.
+    # In place: an optimiser or a network may refer to this tensor.
     if fits and current.dtype == value.dtype and (current.is_leaf or not current.requires_grad):
         with torch.no_grad():
             current.copy_(value)
@@ -409,7 +409,7 @@ def _restore_array(value: np.ndarray, current: Any) -> np.ndarray:
 
 
 def _generator_state(value: object) -> Any:
-    """The state of a random generator; numbers of more than 64 bits as text."""
+    """The state of a random generator; numbers of more than 64 bits as strings."""
     if isinstance(value, np.random.Generator):
         return json.dumps(value.bit_generator.state, default=np.ndarray.tolist)
     if isinstance(value, np.random.RandomState):
@@ -431,7 +431,7 @@ def _restore_generator(state: Any, current: Any) -> None:
 
 
 def _innermost(value: object) -> Any:
-    """The network under wrappers of it."""
+    """The network inside its wrappers."""
     while not isinstance(value, nn.Module) and "_model" in getattr(value, "__dict__", {}):
         value = vars(value)["_model"]
     return value
@@ -442,13 +442,13 @@ def _has_state(value: object) -> bool:
 
 
 def _find_template(looks: Encoded, among: Sequence[object]) -> Any:
-    """An object of the same type, a network also with the same shapes; or ``None``."""
+    """An object of the same type, for a network with the same shapes; ``None`` if not found."""
     candidates = [*among, *(_innermost(one) for one in among)]
     return next((one for one in candidates if _looks(one).items() <= looks.items()), None)
 
 
 def _looks(value: object) -> Encoded:
-    """Type, and of a network the names and shapes of its state."""
+    """The type, and for a network the names and shapes of its state."""
     network = _innermost(value)
     if not isinstance(network, nn.Module):
         return {"type": _name_of(value), "layout": None}

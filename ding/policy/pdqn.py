@@ -20,8 +20,8 @@ from ding.utils import POLICY_REGISTRY
 class PDQNPolicy(NStepPolicy):
     """Parametrised Deep Q-Network (Xiong et al. 2018) for hybrid actions.
 
-    One network proposes the best arguments for each choice, another gives the Q-values of all
-    choices with these arguments. Arguments are in ``[-1, 1]``: set ``env.act_scale`` if the
+    One network proposes the best arguments for each choice, another one computes the Q-values of
+    all choices with these arguments. Arguments are in ``[-1, 1]``: set ``env.act_scale`` if the
     environment's range differs. Exploration is the ε of ``other.eps`` (uniform choice and
     arguments) and Gaussian noise with deviation ``collect.noise_sigma`` on the arguments. With
     ``model.multi_pass`` a value depends only on the arguments of that choice (MP-DQN, Bester et
@@ -43,14 +43,14 @@ class PDQNPolicy(NStepPolicy):
         learn=dict(
             update_per_collect=3,
             batch_size=64,
-            # Of the Q-network and of that of the arguments; `learning_rate` where it is None.
+            # Learning rates of the Q-network and the argument network; None: `learning_rate`.
             learning_rate=0.001,
             learning_rate_dis=None,
             learning_rate_cont=None,
-            # Length of a cycle of updates. The network of the arguments learns in the second half
-            # of each cycle, so that the values learn first; with 1 it learns in every update.
+            # Length of a cycle of updates. The argument network is updated only in the second half
+            # of each cycle, so that the values learn first; with 1 it is updated every time.
             update_circle=1,
-            # How far the target moves towards the network at each update.
+            # Update rate of the target network.
             target_theta=0.005,
         ),
         collect=dict(noise_sigma=0.1),
@@ -101,7 +101,7 @@ class PDQNPolicy(NStepPolicy):
         self._update_count = 0
 
     def _learn(self, batch: Steps) -> Log:
-        """One update of the values, and in its turn of the arguments.
+        """One update of the values and, in the second half of a cycle, of the arguments.
 
         The ``priority`` of a sample is its TD error, see ``priority_form``.
         """
@@ -138,10 +138,10 @@ class PDQNPolicy(NStepPolicy):
         }
 
     def _update_arguments(self, batch: Steps) -> Log:
-        """Raise the sum of all choices' values: each has separate arguments."""
+        """Maximise the sum of all choices' values; each choice has separate arguments."""
         arguments = self._model(batch["obs"], mode="compute_continuous")["action_args"]
         loss = -self._values(self._model, batch["obs"], arguments).sum(-1).mean()
-        # The network of the values stays as it is: without targets, they would grow for ever.
+        # The Q-network is not updated here: without targets, its values would grow without bound.
         loss_value = self._descend(
             loss, batch, self._optimizer_cont, parameters=self._argument_parameters
         )
@@ -163,7 +163,7 @@ class PDQNPolicy(NStepPolicy):
         self._collect_model = model_wrap(noisy, self._explorer)
 
     def _forward_collect_batch(self, obs: Obs, eps: Eps) -> Output:  # type: ignore[override]
-        """The best choice with noisy arguments; with probability ``eps`` any."""
+        """The best choice with noisy arguments; random with probability ``eps``."""
         return super()._forward_collect_batch(self._inputs(obs), eps=eps)
 
     def _inputs(self, obs: Obs) -> Output:

@@ -25,12 +25,12 @@ class PolicyFactory:
         action_space: gym.spaces.Space[Any] | None = None,
         forward_fn: Callable[..., Any] | None = None,
     ) -> Any:
-        """A mode that acts at random and does all else as ``policy`` does.
+        """A mode that acts at random, and otherwise behaves like ``policy``.
 
         Args:
             policy: A collect or eval mode.
-            action_space: Of one environment; drawn from uniformly.
-            forward_fn: ``({env_id: obs}, ...) -> {env_id: {'action': ...}}`` to act with instead.
+            action_space: Action space of one environment, sampled uniformly.
+            forward_fn: Used instead: ``({env_id: obs}, ...) -> {env_id: {'action': ...}}``.
 
         Raises:
             ConfigError: Neither of the two is given, or transitions of ``policy`` need outputs
@@ -55,10 +55,10 @@ class PolicyFactory:
 
 
 class _Draw:
-    """Uniform actions, from torch's generator by way of the space's own."""
+    """Uniform actions from the space's generator, which is seeded by torch's."""
 
     def __init__(self, action_space: gym.spaces.Space[Any]) -> None:
-        # A copy: the environment's space keeps its seed.
+        # A copy, so that the environment's space keeps its seed.
         self._space = copy.deepcopy(as_gymnasium_space(action_space))
         self._space.seed(int(torch.randint(2**31, ())))
 
@@ -74,7 +74,7 @@ class _Draw:
         sample = self._space.sample()
         if isinstance(sample, tuple):
             return sample
-        # The shape in which the network's own actions are handed out.
+        # In the shape of the network's actions.
         return tree_map(lambda part: torch.from_numpy(np.atleast_1d(_plain_dtype(part))), sample)
 
 
@@ -88,10 +88,11 @@ def _plain_dtype(action: Action) -> np.ndarray:
 
 
 def get_random_policy(cfg: EasyDict, policy: Any, env: Any) -> Any:
-    """The collect mode to fill a buffer with before training.
+    """The collect mode that fills a buffer before training.
 
     Args:
-        cfg: Compiled config; with ``policy.transition_with_policy_data`` it is ``policy`` itself.
+        cfg: Compiled config; if ``policy.transition_with_policy_data`` is set, the mode is
+            ``policy`` itself.
         policy: A collect mode.
         env: An env manager, for its ``action_space``.
     """

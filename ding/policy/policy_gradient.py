@@ -1,4 +1,4 @@
-"""REINFORCE (Williams 1992), and what policies share that learn from what they did."""
+"""REINFORCE (Williams 1992), and the base class of policy gradient algorithms."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ from ding.rl_utils.nstep import weighted_mean
 from ding.torch_utils import Adam
 from ding.utils import POLICY_REGISTRY
 
-#: Wrappers that draw an action from the policy, and that take its best, by action space.
+#: Wrappers that sample an action from the policy, by action space; and that take its best one.
 DRAWN = {
     "discrete": "multinomial_sample",
     "continuous": "reparam_sample",
@@ -33,32 +33,32 @@ BEST = {
     "continuous": "deterministic_sample",
     "hybrid": "hybrid_deterministic_argmax_sample",
 }
-#: Elements of a sample above which its column is not copied whole for a pass, as images would be.
-#: Smaller ones are: taking rows costs more calls than the rest of a small network's update.
+#: Columns with more elements per sample, such as images, are not copied whole for a pass. Smaller
+#: ones are: indexing rows per minibatch costs more than the rest of a small network's update.
 _LARGE_ROW = 1024
 
 
 class PolicyGradient(ActingPolicy):
     """Base of policy gradient algorithms.
 
-    With ``model.action_shape`` a list of K sizes an action is K independent choices, int64
-    ``[B, K]``; its ``logit`` in samples holds those of all choices side by side. With
-    ``action_space='hybrid'`` an action is a choice and its arguments: ``{'action_type': int64 [B],
+    If ``model.action_shape`` is a list of K sizes, an action consists of K independent choices,
+    int64 ``[B, K]``; ``logit`` in samples concatenates the logits of all choices. With
+    ``action_space='hybrid'`` an action has a choice and arguments: ``{'action_type': int64 [B],
     'action_args': float32 [B, A]}``.
 
-    An algorithm's ``_learn`` sets ``adv`` of a batch, how good its actions were, and makes an
-    ``_update`` of each of its ``_minibatches``. It defines ``_losses`` and sets up ``_optimizer``.
+    An algorithm's ``_learn`` sets ``adv`` of a batch, the advantages, and calls ``_update`` for
+    each of its ``_minibatches``. It defines ``_losses`` and sets up ``_optimizer``.
     """
 
     config = dict(
         on_policy=True,
-        # 'discrete' or 'continuous'; 'hybrid' where the algorithm serves it.
+        # 'discrete' or 'continuous'; 'hybrid' if the algorithm supports it.
         action_space="discrete",
         learn=dict(
             batch_size=64,
             learning_rate=1e-3,
             entropy_weight=0.01,
-            # Make the advantages (or returns) of each minibatch have mean 0 and deviation 1, by
+            # Normalise the advantages (or returns) of each minibatch to mean 0 and deviation 1, by
             # n - 1.
             adv_norm=False,
             ignore_done=False,
@@ -77,15 +77,15 @@ class PolicyGradient(ActingPolicy):
     _minibatch_columns: tuple[str, ...] = (
         *("obs", "action", "logit", "value", "adv", "return", "weight"),
     )
-    #: Arguments of the model's ``forward`` when the policy learns or collects.
+    #: Arguments of the model's ``forward`` in updates.
     _learn_options: Mapping[str, Any] = {}
 
     def _batch(self, data: Samples) -> Rollout:
         return cast(Rollout, one_action(super()._batch(data)))
 
     def _minibatches(self, batch: Rollout) -> Iterator[Rollout]:
-        """Shuffled parts of nearly equal size, on the mean of all learners none larger than
-        ``learn.batch_size``, unless one learner has fewer samples than there would be parts."""
+        """Shuffled parts of nearly equal size. On average over learners they have at most
+        ``learn.batch_size`` samples, unless one learner has fewer samples than parts."""
         columns = {name: column for name, column in batch.items() if column is not None}
         used = {name: columns[name] for name in self._minibatch_columns if name in columns}
         places = self._shuffled_parts(len(batch["adv"]))
@@ -101,18 +101,18 @@ class PolicyGradient(ActingPolicy):
             yield tree_map(next, columns)
 
     def _shuffled_parts(self, count: int) -> tuple[Tensor, ...]:
-        """Shuffled indices below ``count`` in as many parts as all other learners make."""
+        """Shuffled indices below ``count``, in the same number of parts on all learners."""
         order = torch.randperm(count).to(self._device)
-        # Learners must sync equally often, regardless of how much data each has; and no part may
-        # be empty.
+        # Learners must synchronise equally often, however much data each has; no part may be
+        # empty.
         counts = joint_counts(order, self._joint)
         number = math.ceil(sum(counts) / len(counts) / self._cfg.learn.batch_size)
-        # In nearly equal parts: a remainder of a few samples would make as large a step as the
+        # Of nearly equal size: a remainder of a few samples would make a step as large as the
         # others.
         return order.tensor_split(min(number, *counts))
 
     def _update(self, batch: Rollout) -> Log:
-        """One step from a minibatch with ``adv`` ``[B]``; returns what to log."""
+        """One step on a minibatch with ``adv`` ``[B]``; returns its log."""
         output = legal(self._trained(batch["obs"], **self._learn_options), batch["obs"])
         adv = batch["adv"]
         if self._cfg.learn.adv_norm:
@@ -125,14 +125,14 @@ class PolicyGradient(ActingPolicy):
 
     @property
     def _trained(self) -> torch.nn.Module:
-        """The network, or the part of it, that an update is about."""
+        """The network, or the part of it, that an update trains."""
         return self._model
 
     def _losses(self, batch: Rollout, output: Output, adv: Tensor) -> Losses:
-        """Losses by name, of which `weighted_sum` makes one, and numbers to log in addition.
+        """Losses by name, which `weighted_sum` combines, and further numbers to log.
 
         Args:
-            output: The network's present outputs: ``logit``, and ``value`` if there is a critic.
+            output: The network's current outputs: ``logit``, and ``value`` if there is a critic.
         """
         raise NotImplementedError
 
@@ -158,7 +158,7 @@ class PolicyGradient(ActingPolicy):
     def _init_collect(self) -> None:
         super()._init_collect()
         self._gamma = self._cfg.collect.discount_factor
-        # Policies whose samples meet in one batch begin at numbers that are far apart.
+        # Random starts keep step ids of several policies in one batch far apart.
         self._next_step_id = int(np.random.randint(1 << 22)) << 40
 
     @property
@@ -170,10 +170,10 @@ class PolicyGradient(ActingPolicy):
         return DRAWN[self._cfg.action_space]
 
     def _step_ids(self, lengths: np.ndarray) -> np.ndarray:
-        """Numbers that follow each other within a trajectory and nowhere else, int64 ``[N]``."""
+        """Ids that are consecutive only within a trajectory, int64 ``[N]``."""
         number = np.arange(lengths.sum()) + np.repeat(np.arange(len(lengths)), lengths)
         number += self._next_step_id
-        # One is left out, or the next trajectory would continue this one.
+        # Skip one number, or the next trajectory would continue this one.
         self._next_step_id = int(number[-1]) + 2
         return number
 
@@ -186,13 +186,12 @@ class PolicyGradient(ActingPolicy):
 class MonteCarloPolicyGradient(PolicyGradient):
     """Policy gradient with Monte Carlo returns; needs whole episodes.
 
-    Without a critic there is nothing to bootstrap from where a trajectory is cut. So collectors
-    that take ``n_sample`` run the episodes that they have begun to their ends as well, and return
-    all of their samples, ``n_sample`` or more. What would have followed a time limit counts as
-    nothing.
+    Without a critic, a cut trajectory cannot be bootstrapped. Collectors that take ``n_sample``
+    therefore run all episodes that have begun to their end, and return all samples, ``n_sample`` or
+    more. Rewards after a time limit count as 0.
     """
 
-    #: Give n_episode, and collect with the collector 'episode'.
+    #: Set n_episode, and collect with the collector 'episode'.
     config = dict(collect=dict(collector=dict(get_train_sample=True)))
     _refused: Mapping[str, str] = {"priority": "remove the key"}
 
@@ -204,7 +203,7 @@ class MonteCarloPolicyGradient(PolicyGradient):
 
     def _get_train_columns(self, columns: Arrays, lengths: Lengths) -> Arrays:
         none = np.zeros(len(columns["done"]), np.float32)
-        # Without values, and with λ = 1, advantages are returns.
+        # Without values and with λ = 1, advantages equal returns.
         returns = gae_columns(none, none, columns["reward"], none, lengths, self._gamma, 1.0)
         return {**columns, "reward": columns["reward"][:, None], "return": returns}
 
@@ -225,9 +224,9 @@ class PGPolicy(MonteCarloPolicyGradient):
 
     config = dict(
         type="pg",
-        # Evaluate with the likeliest action, not with draws.
+        # Evaluate with the most probable action instead of sampling.
         deterministic_eval=True,
-        # Longest gradient.
+        # Maximum gradient norm.
         learn=dict(grad_norm=5),
     )
     _transition_outputs = ()
@@ -244,7 +243,7 @@ class PGPolicy(MonteCarloPolicyGradient):
         )
 
     def _learn(self, batch: Rollout) -> list[Log]:
-        """One pass; returns one log for each minibatch."""
+        """One pass; returns one log per minibatch."""
         batch["adv"] = batch["return"]
         return [self._update(part) for part in self._minibatches(batch)]
 

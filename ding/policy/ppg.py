@@ -1,8 +1,8 @@
 """Phasic policy gradient (Cobbe et al. 2020): a separate policy and value network.
 
 In policy phases each network learns only its own task, as in PPO. In the less frequent auxiliary
-phases the policy network also learns values, to improve its features, and its policy is kept
-close to what it was.
+phases the policy network also learns values, to improve its features, while its policy is kept
+close to the previous one.
 """
 
 from collections.abc import Mapping
@@ -41,8 +41,8 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     config = dict(
         learn=dict(
             clip_ratio=0.2,
-            # An auxiliary phase's passes over all data of the policy phases before it, and what
-            # weight it gives to leaving the policy as it is.
+            # Passes of an auxiliary phase over all data of the preceding policy phases, and the
+            # weight of its behaviour cloning loss, which keeps the policy.
             aux_train_epoch=6,
             aux_bc_weight=1,
             grad_clip_type="clip_norm",
@@ -108,11 +108,11 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
     def _batch(self, data: Samples) -> Rollout:
         batch = super()._batch(data)
         columnar = isinstance(data, Columns) and data.is_columnar
-        # As they came: bytes need a quarter of the memory.
+        # In the original dtype: bytes need a quarter of the memory.
         return {**batch, "seen": data.columns["obs"] if columnar else batch["obs"]}
 
     def _remember(self, batch: Rollout) -> dict[str, float]:
-        """Keep what a policy phase learned from; each ``aux_freq``-th time learn from all of it."""
+        """Store a policy phase's data; every ``aux_freq``-th time, run an auxiliary phase on it."""
         self._memory.add(batch["seen"], batch["return"] * self._value_std)
         if self._memory.phases < self._cfg.learn.aux_freq:
             return {}
@@ -146,7 +146,7 @@ class PhasicPolicyGradient(Clipped, AdvantageActorCritic):
         losses = {"aux_value_loss": value_loss, "clone_loss": clone_loss}
         log = floats({**losses, "aux_critic_loss": critic_loss})
         batch = {"obs": obs, "return": target}
-        check_loss(self, sum(log.values()), batch)  # before either of them moves
+        check_loss(self, sum(log.values()), batch)  # before either network is updated
         actor_critic = self._model.actor_critic
         self._descend(value_loss + weight * clone_loss, batch, self._optimizer, actor_critic)
         self._descend(critic_loss, batch, self._optimizer_aux_critic, self._model.aux_critic)
@@ -163,17 +163,17 @@ class PPGPolicy(PhasicPolicyGradient):
     config = dict(
         type="ppg",
         learn=dict(
-            # Passes over the data of a policy phase.
+            # Passes over the data in a policy phase.
             actor_epoch_per_collect=1,
             critic_epoch_per_collect=1,
             value_norm=False,
-            # Policy phases until an auxiliary phase.
+            # Policy phases per auxiliary phase.
             aux_freq=8,
         ),
     )
 
     def _learn(self, batch: Rollout) -> list[Log]:
-        """A policy phase, a log for each minibatch; in the last one an auxiliary phase, if due."""
+        """A policy phase with one log per minibatch; then an auxiliary phase, if due."""
         cfg = self._cfg.learn
         self._estimate_returns(batch, first=True)
         actor = [
@@ -206,15 +206,15 @@ class PPGOffPolicy(PhasicPolicyGradient):
         transition_with_policy_data=True,
         learn=dict(
             update_per_collect=5,
-            # Updates until an auxiliary phase.
+            # Updates per auxiliary phase.
             aux_freq=5,
-            # Older names of `aux_train_epoch` and `aux_bc_weight`; they count if they are set.
+            # Old names of `aux_train_epoch` and `aux_bc_weight`, used if set.
             epochs_aux=None,
             beta_weight=None,
         ),
         other=dict(
             replay_buffer=dict(
-                # A buffer each for policy and values; one for both if False.
+                # Separate buffers for policy and value phase; False: one for both.
                 multi_buffer=True,
                 policy=dict(replay_buffer_size=1000, max_use=float("inf")),
                 value=dict(replay_buffer_size=1000, max_use=float("inf")),
@@ -237,7 +237,7 @@ class PPGOffPolicy(PhasicPolicyGradient):
         return {"policy": size, "value": size} if multi else size
 
     def _batch(self, data: Samples) -> dict[str, Rollout]:  # type: ignore[override]
-        """Of samples, or of ``{'policy': samples, 'value': samples}``: a batch for each network."""
+        """Batches for both networks, from samples or ``{'policy': samples, 'value': samples}``."""
         if not (isinstance(data, Mapping) and set(data) == {"policy", "value"}):
             data = {"policy": data, "value": data}
         return {name: super(PPGOffPolicy, self)._batch(part) for name, part in data.items()}
@@ -247,7 +247,7 @@ class PPGOffPolicy(PhasicPolicyGradient):
             super()._check_batch(part)
 
     def _learn(self, batch: dict[str, Rollout]) -> Log:  # type: ignore[override]
-        """One update of each network, and perhaps an auxiliary phase."""
+        """One update of each network, and an auxiliary phase if due."""
         for part in batch.values():
             new = self._counted.take_new(part.get("step_id")) if self._value_norm else None
             self._set_returns(part, new)
@@ -260,7 +260,7 @@ def _renamed(cfg: EasyDict, old: str, new: str) -> Any:
     return cfg[new] if value is None else value
 
 
-#: Larger memories are no part of a checkpoint.
+#: Maximum size of a memory in a checkpoint.
 _MOST_BYTES = 1 << 26
 
 
@@ -269,23 +269,23 @@ class AuxiliaryMemory:
 
     def __init__(self) -> None:
         self._parts: list[Arrays] = []
-        #: How many policy phases there were since the last auxiliary phase.
+        #: Number of policy phases since the last auxiliary phase.
         self.phases = 0
 
     def add(self, obs: Obs, returns: torch.Tensor) -> None:
-        """Copy the observations and returns of one policy phase."""
+        """Copy the observations and returns of a policy phase."""
         part = {"obs": obs, "return": returns}
         self._parts.append(tree_map(lambda leaf: torch.as_tensor(leaf).cpu().clone(), part))
         self.phases += 1
 
     def take(self) -> tuple[Obs, torch.Tensor]:
-        """All of it; the memory is empty then."""
+        """Remove and return all data."""
         parts, self._parts, self.phases = self._parts, [], 0
         joined: Arrays = tree_join(torch.cat, parts)
         return joined["obs"], joined["return"]
 
     def state_dict(self) -> State:
-        """A memory of more than 64 MiB is left out: a resumed run begins with none."""
+        """The memory; above 64 MiB it is left out, and a resumed run starts with an empty one."""
         leaves = [leaf for part in self._parts for leaf in tree_leaves(part)]
         small = sum(leaf.numel() * leaf.element_size() for leaf in leaves) <= _MOST_BYTES
         return {"phases": self.phases, "parts": self._parts if small else []}

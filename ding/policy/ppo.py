@@ -36,8 +36,9 @@ _logger = logging.getLogger(__name__)
 class Clipped(PolicyGradient):
     """Base of policies with the clipped surrogate objective (Schulman et al. 2017).
 
-    A hybrid action's choice and its arguments have an objective each, which share the advantages
-    (Fan et al. 2019, "Hybrid actor-critic reinforcement learning in parameterized action space").
+    The choice and the arguments of a hybrid action have separate objectives with the same
+    advantages (Fan et al. 2019, "Hybrid actor-critic reinforcement learning in parameterized action
+    space").
     """
 
     paper = "Schulman et al. 2017"
@@ -49,7 +50,7 @@ class Clipped(PolicyGradient):
         cfg = self._cfg.learn
         if cfg.ppo_param_init:
             init_parameters(self._model)
-            # Each process has drawn its own.
+            # Each process has initialised different weights.
             if self._joint:
                 self._broadcast_model(self._model)
         self._optimizer = Adam(
@@ -99,7 +100,7 @@ class Clipped(PolicyGradient):
 
 
 class _ClippedActorCritic(Clipped, AdvantageActorCritic):
-    """The clipped losses of an actor and of its critic."""
+    """The clipped losses of an actor and its critic."""
 
     actions: tuple[str, ...] = ("discrete", "multi-discrete", "continuous", "hybrid", "multi-agent")
     networks = stochastic_actor("discrete", "continuous", "hybrid")
@@ -160,7 +161,7 @@ class PPOPolicy(_ClippedActorCritic):
             lr_scheduler=None,
             entropy_weight=0.0,
             adv_norm=True,
-            # Weight and estimator of the divergence from a pretrained policy.
+            # Estimator (and weight) of the KL divergence from a pretrained policy.
             kl_type="k1",
             kl_beta=0.0,
             pretrained_model_path=None,
@@ -182,18 +183,18 @@ class PPOPolicy(_ClippedActorCritic):
         self._init_returns()
 
     def _learn(self, batch: Rollout) -> list[Log]:
-        """All passes; returns one log for each minibatch."""
+        """All passes; returns one log per minibatch."""
         logs = self._passes(batch)
         if self._lr_scheduler is not None:
             self._lr_scheduler.step()
         return logs
 
     def _passes(self, batch: Rollout) -> list[Log]:
-        """``learn.epoch_per_collect`` passes; returns one log for each minibatch."""
+        """``learn.epoch_per_collect`` passes; returns one log per minibatch."""
         logs = []
         for epoch in range(self._cfg.learn.epoch_per_collect):
-            # The critic learns in each pass, so that advantages of the first one are stale in the
-            # next (Andrychowicz et al. 2021).
+            # The critic changes in each pass, so advantages of the first pass are stale in the next
+            # one (Andrychowicz et al. 2021).
             if epoch == 0 or self._recompute_adv:
                 self._estimate_returns(batch, first=epoch == 0)
             logs += [self._update(part) for part in self._minibatches(batch)]
@@ -235,8 +236,8 @@ class PPOOffPolicy(_ClippedActorCritic):
         self._counted = CountedSteps(self._cfg.other.replay_buffer.replay_buffer_size)
 
     def _learn(self, batch: Rollout) -> Log:
-        """One update; the ``priority`` of a sample is its absolute advantage, if asked for, or the
-        mean of those of a team's agents."""
+        """One update; the ``priority`` of a sample is its absolute advantage, if priorities are
+        used; in a team, the mean over agents."""
         new = self._counted.take_new(batch.get("step_id")) if self._value_norm else None
         self._set_returns(batch, new)
         log = self._update(batch)
@@ -276,7 +277,7 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
         self._init_update()
 
     def _learn(self, batch: Rollout) -> list[Log]:
-        """``learn.epoch_per_collect`` passes; returns one log for each minibatch."""
+        """``learn.epoch_per_collect`` passes; returns one log per minibatch."""
         batch["adv"] = batch["return"]
         logs = []
         for _ in range(self._cfg.learn.epoch_per_collect):
@@ -285,7 +286,7 @@ class PPOPGPolicy(Clipped, MonteCarloPolicyGradient):
 
 
 def init_parameters(model: nn.Module) -> None:
-    """Orthogonal weights, zero biases, and first actions that hardly depend on the observation.
+    """Orthogonal weights, zero biases, and initial actions that hardly depend on the observation.
 
     Andrychowicz et al. 2021, "What matters in on-policy reinforcement learning?": the last layer
     of the policy is scaled by 0.01, and a learned standard deviation starts at exp(-0.5).
@@ -295,7 +296,7 @@ def init_parameters(model: nn.Module) -> None:
             nn.init.orthogonal_(layer.weight, 2**0.5)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
-    for name in ("actor_head", "head"):  # `head`: of a network without a critic
+    for name in ("actor_head", "head"):  # `head`: of networks without a critic
         _scale_last(getattr(model, name, None), 0.01)
     _scale_last(getattr(model, "critic_head", None), 1.0)
     for name, parameter in model.named_parameters():
@@ -306,7 +307,7 @@ def init_parameters(model: nn.Module) -> None:
 def _scale_last(head: nn.Module | None, gain: float) -> None:
     if head is None:
         return
-    # A head for each of several actions, or for an action's choice and its arguments.
+    # A head for each of several actions, or for the choice and the arguments of a hybrid action.
     parts = head if isinstance(head, nn.ModuleList) else getattr(head, "pred", ())
     for part in parts:
         _scale_last(part, gain)
@@ -320,7 +321,7 @@ def _scale_last(head: nn.Module | None, gain: float) -> None:
 
 
 class _Decay(LambdaLR):
-    """Its state goes without the function, which is made from the config."""
+    """A schedule whose state excludes the function, which the config determines."""
 
     def state_dict(self) -> State:
         return {"last_epoch": self.last_epoch}
@@ -332,11 +333,11 @@ class _Decay(LambdaLR):
 def linear_decay(
     optimizer: torch.optim.Optimizer, cfg: Mapping[str, Any] | None
 ) -> LambdaLR | None:
-    """A learning rate that falls linearly, once a call of ``forward``.
+    """A learning rate that decays linearly, once per call of ``forward``.
 
     Args:
-        cfg: ``epoch_num``, calls until the end of the fall, and ``min_lr_lambda``, the share of
-            the rate that is left then. ``None`` for a constant rate.
+        cfg: ``epoch_num``, the number of calls until the end of the decay, and ``min_lr_lambda``,
+            the final fraction of the rate. ``None`` for a constant rate.
     """
     if cfg is None:
         return None
@@ -353,7 +354,7 @@ def load_pretrained(model: nn.Module, path: str) -> nn.Module:
     """A frozen copy of ``model`` with the weights of a checkpoint.
 
     Raises:
-        CheckpointError: The file holds no weights that fit.
+        CheckpointError: The file contains no weights that fit.
     """
     state = read_file(path)
     pretrained = copy.deepcopy(model).requires_grad_(False).eval()

@@ -1,4 +1,4 @@
-"""What off-policy actor-critic methods share: twin critics, a slow copy of all, two optimisers."""
+"""Base of off-policy actor-critics: twin critics, a target network, and two optimisers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from ding.policy.learning import follower
 from ding.rl_utils.nstep import nstep_return, nstep_return_data, weighted_mean
 from ding.torch_utils import Adam
 
-#: Relative error of discounts that samples hold.
+#: Relative rounding error of the discounts in samples.
 _ROUNDING = 1e-6
 
 
@@ -23,14 +23,14 @@ class QActorCritic(NStepPolicy):
 
     Subclasses define the value of the next state (``_next_value``) and the actor's loss
     (``_actor_loss``); they may extend the critics' loss (``_critic_loss``). With several agents
-    the values have one more dimension, ``[B, agents]``; reward and end are the team's.
+    the values have one more dimension, ``[B, agents]``; reward and ``done`` are the team's.
     """
 
     config = dict(
         learn=dict(
             update_per_collect=1,
             batch_size=256,
-            # How far the target moves towards the network at each update of the actor.
+            # Update rate of the target network, at each update of the actor.
             target_theta=0.005,
             discount_factor=0.99,
         ),
@@ -47,7 +47,7 @@ class QActorCritic(NStepPolicy):
         "update_count": "_update_count",
     }
 
-    #: Keys of configs that are elsewhere, or of policies that these have grown out of.
+    #: Keys without effect: their place in configs is elsewhere, or they are of former versions.
     _silent_keys: tuple[str, ...] = (*("discount_factor", "model_type", "model.agent_num"),)
 
     network_parts: tuple[str, ...] = ("actor", "critic")
@@ -64,7 +64,7 @@ class QActorCritic(NStepPolicy):
         self._use_priority()
         self._set_horizon()
         self._actor_update_freq = cfg.get("actor_update_freq", 1)
-        # Parameters, not modules: an encoder that both share is moved by both.
+        # Parameters, not modules: both optimisers update an encoder that both networks share.
         self._actor_parameters = list(self._model.actor.parameters())
         self._critic_parameters = list(self._model.critic.parameters())
         self._optimizer_critic = Adam(self._critic_parameters, lr=cfg[self._critic_lr])
@@ -73,7 +73,7 @@ class QActorCritic(NStepPolicy):
         self._update_count = 0
 
     def _learn(self, batch: Steps) -> Log:
-        """One update of the critics, and each ``actor_update_freq``-th time of actor and target.
+        """One update of the critics; every ``actor_update_freq`` times also of actor and target.
 
         The ``priority`` of a sample is the mean of the critics' TD errors, see ``priority_form``.
         """
@@ -91,28 +91,28 @@ class QActorCritic(NStepPolicy):
         self._update_count += 1
         if self._update_count % self._actor_update_freq == 0:
             actor_loss, more = self._actor_loss(batch)
-            # It leaves the critics' parameters out.
+            # Gradients of the critics' parameters are not computed.
             log["actor_loss"] = self._descend(
                 actor_loss, batch, self._optimizer_actor, parameters=self._actor_parameters
             )
             log.update(more, cur_lr_actor=self._optimizer_actor.param_groups[0]["lr"])
-            # Only with the actor (Fujimoto et al. 2018): the critics converge between its updates.
+            # Only with the actor (Fujimoto et al. 2018), so that critics converge in between.
             self._target_model.update(self._model)
         return {**log, "total_loss": total_loss + log.get("actor_loss", 0.0)}
 
     def _normalised_reward(self, batch: Steps) -> Tensor:
-        """Rewards ``[nstep, B]`` by the moments of all that were given: behind the end of a sample
-        that ended earlier there are none."""
+        """Rewards ``[nstep, B]``, normalised over all real ones; the padding of samples with fewer
+        steps is ignored."""
         reward, discount = batch["reward"], batch.get("value_gamma")
         given = torch.ones_like(reward, dtype=torch.bool)
         if discount is not None:
-            # A sample of n steps has the discount gamma^n.
+            # The discount of a sample with n steps is gamma^n.
             steps = torch.arange(1, len(reward) + 1, device=reward.device).unsqueeze(1)
             given = self._gamma**steps >= discount * (1 - _ROUNDING)
         return reward.masked_scatter(given, normalised(reward[given], self._joint))
 
     def _critics(self, batch: Steps) -> CriticLoss:
-        """The critics' loss, with their targets: the rewards and what the next state is worth."""
+        """The critics' loss, for targets from the rewards and the value of the next state."""
         with torch.no_grad():
             next_value = self._next_value(batch)
             data = nstep_return_data(batch["reward"], next_value, batch["done"])
@@ -133,11 +133,11 @@ class QActorCritic(NStepPolicy):
         return critic._replace(log=log)
 
     def _next_value(self, batch: Steps) -> Tensor:
-        """What the state after each sample is worth, ``[B]``."""
+        """Value of the state after each sample, ``[B]``."""
         raise NotImplementedError
 
     def _actor_loss(self, batch: Steps) -> LoggedLoss:
-        """The actor's loss, and what else to log."""
+        """The actor's loss, and other scalars to log."""
         raise NotImplementedError
 
     def _q_values(self, batch: Steps) -> list[Tensor]:
@@ -165,21 +165,21 @@ class QActorCritic(NStepPolicy):
 
 
 def of_team(value: Tensor, like: Tensor) -> Tensor:
-    """``[B]`` so that it goes with ``[B]`` or with ``[B, agents]``."""
+    """Reshape ``[B]`` for broadcasting with ``[B]`` or ``[B, agents]``."""
     return value.unsqueeze(-1) if value.dim() < like.dim() else value
 
 
 def start_within(layer: torch.nn.Linear, bound: float) -> None:
-    """Let a layer's parameters begin uniform in ``[-bound, bound]``."""
+    """Initialise a layer's parameters uniformly in ``[-bound, bound]``."""
     for parameter in layer.parameters():
         torch.nn.init.uniform_(parameter, -bound, bound)
 
 
 def least(q_values: list[Tensor] | Tensor) -> Tensor:
-    """The least of the critics' values: of two, the one that overestimates less.
+    """The minimum of the critics' values, which reduces overestimation.
 
     Args:
-        q_values: One tensor for each critic, or one for all with the critics first.
+        q_values: One tensor per critic, or one for all with the critics as first dimension.
     """
     if isinstance(q_values, Tensor):
         return q_values.amin(0)

@@ -1,7 +1,7 @@
-"""QMIX (Rashid et al. 2018): agents who act alone learn from the value of what all do together.
+"""QMIX (Rashid et al. 2018): decentralised agents trained by the value of their joint action.
 
-With the algorithms that differ in what a joint action is worth: weighted QMIX (Rashid et al. 2020),
-QTRAN (Son et al. 2019) and CollaQ (Zhang et al. 2020).
+Also algorithms that evaluate joint actions differently: weighted QMIX (Rashid et al. 2020), QTRAN
+(Son et al. 2019) and CollaQ (Zhang et al. 2020).
 """
 
 from typing import Any
@@ -38,9 +38,9 @@ class QMIXPolicy(TeamPolicy):
             update_per_collect=20,
             batch_size=32,
             learning_rate=0.0005,
-            # Norm to which gradients are clipped.
+            # Maximum gradient norm.
             clip_value=100,
-            # The online network chooses next actions, the target network values them.
+            # The online network chooses next actions, the target network evaluates them.
             double_q=False,
             weight_decay=0.0,
         ),
@@ -51,7 +51,7 @@ class QMIXPolicy(TeamPolicy):
         ),
     )
 
-    #: Of the outputs of `AgentsModel.judge`: the value that is learned, and the one in targets.
+    #: Outputs of `AgentsModel.judge`: the value to train, and the value in targets.
     _learned_value = _target_value = "total_q"
 
     _network = "qmix"
@@ -67,7 +67,7 @@ class QMIXPolicy(TeamPolicy):
         self._optimizer = RMSprop(
             self._model.parameters(),
             lr=cfg.learning_rate,
-            # As the paper's authors have it.
+            # As in the authors' code.
             alpha=0.99,
             eps=1e-5,
             weight_decay=cfg.weight_decay,
@@ -92,13 +92,13 @@ class QMIXPolicy(TeamPolicy):
     def _loss(
         self, batch: Sequences, online: Output, judged: Output, target: Tensor, error: Tensor
     ) -> LoggedLoss:
-        """The loss, and what else to log.
+        """The loss, and other scalars to log.
 
         Args:
             online: The network's outputs for the observations.
             judged: Its values of the actions taken.
-            target: Of the joint values, ``[T, B]``.
-            error: ``[T, B]``, or if each agent has a separate value ``[T, B, agents]``.
+            target: Targets of the joint values, ``[T, B]``.
+            error: ``[T, B]``, or ``[T, B, agents]`` if each agent has a separate value.
         """
         return self._mean(error.pow(2), batch), {}
 
@@ -108,8 +108,8 @@ class QMIXPolicy(TeamPolicy):
 
     @torch.no_grad()
     def _targets(self, batch: Sequences, online: Output) -> tuple[Tensor, Tensor]:
-        """Targets of the joint values, ``[T, B]``: reward, and the value of what comes after; and
-        that value alone."""
+        """Targets of the joint values, ``[T, B]``: reward plus the value of the next state; and
+        this value alone."""
         output = self._unroll(self._target_model, batch)
         best = self._best_next(online if self._cfg.learn.double_q else output, batch)
         judged = self._target_model.judge(after(output), after(batch["obs"]), best)
@@ -123,11 +123,11 @@ class QMIXPolicy(TeamPolicy):
 
 
 def nstep_targets(batch: Sequences, next_value: Tensor, gamma: float, nstep: int = 1) -> Tensor:
-    """Returns of ``nstep`` steps and the value after them, ``[T, B]``; shorter at a sequence's end.
+    """``nstep`` returns plus the value after them, ``[T, B]``; shorter at a sequence's end.
 
     Args:
         batch: ``reward``, ``done`` and ``mask``, ``[T, B]``.
-        next_value: Of the observation after each step, ``[T, B]``; or of each agent.
+        next_value: Value of the observation after each step, ``[T, B]`` or ``[T, B, agents]``.
     """
     reward, mask, done = batch["reward"], batch["mask"], batch["done"]
     if next_value.dim() > reward.dim():
@@ -135,7 +135,7 @@ def nstep_targets(batch: Sequences, next_value: Tensor, gamma: float, nstep: int
     goes_on = gamma * (1 - done)
     target = reward + goes_on * next_value
     for _ in range(nstep - 1):
-        # Where the next step is padding, the return ends with the value after this one.
+        # If the next step is padding, the return ends with the value after this step.
         later = torch.where(mask[1:] > 0, target[1:], next_value[:-1])
         target = reward + goes_on * torch.cat([later, next_value[-1:]])
     return target
@@ -182,7 +182,7 @@ class WQMIXPolicy(QMIXPolicy):
         return loss + free_loss, {**log, "weighted_loss": loss, "free_loss": free_loss}
 
     def _is_good(self, batch: Sequences, online: dict[str, Any], target: Tensor) -> Tensor:
-        """Where the joint action is the best one, or is worth more than that, ``[T, B]``."""
+        """Where the joint action is the best one, or its target exceeds that value, ``[T, B]``."""
         output, obs = during(online), during(batch["obs"])
         best = best_actions(output["logit"], obs.get("action_mask"))
         best_value = self._model.judge(output, obs, best)["free_q"]
@@ -223,7 +223,7 @@ class QTRANPolicy(QMIXPolicy):
         output, obs = during(online), during(batch["obs"])
         best_action = best_actions(output["logit"], obs.get("action_mask"))
         best = self._model.judge(output, obs, best_action)
-        # The joint value is what the others follow, so these two leave it as it is.
+        # The joint value is detached: the other values follow it.
         opt = best["total_q"] - best["joint_q"].detach() + best["value"]
         nopt = (judged["total_q"] - judged["joint_q"].detach() + judged["value"]).clamp(max=0)
         td_loss, opt_loss, nopt_loss = (self._mean(e.pow(2), batch) for e in (error, opt, nopt))
@@ -236,8 +236,8 @@ class QTRANPolicy(QMIXPolicy):
 class CollaQPolicy(QMIXPolicy):
     """CollaQ (Zhang et al. 2020): QMIX with agent values decomposed by reward attribution.
 
-    An agent's value is the sum of one that ignores the other agents and one that depends on them.
-    The latter has to be zero where there are no others; ``learn.collaq_loss_weight`` weighs this
+    An agent's value is the sum of a value that ignores the other agents and one that depends on
+    them. The latter must be zero without other agents; ``learn.collaq_loss_weight`` weighs this
     loss, the paper's multi-agent reward attribution. Observations also have ``agent_alone_state``
     and ``agent_alone_padding_state``.
     """
@@ -292,7 +292,7 @@ class MADQNPolicy(QMIXPolicy):
         self, batch: Sequences, online: Output, judged: Output, target: Tensor, error: Tensor
     ) -> LoggedLoss:
         team_error = judged["team_q"] - target
-        # Without a mixer there is an error for each agent: [T, B, agents].
+        # Without a mixer, each agent has an error: [T, B, agents].
         squares = (e.pow(2) if e.dim() == 2 else e.pow(2).mean(-1) for e in (error, team_error))
         own_loss, team_loss = (self._mean(square, batch) for square in squares)
         return own_loss + team_loss, {"current_loss": own_loss, "cooperation_loss": team_loss}

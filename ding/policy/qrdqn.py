@@ -26,9 +26,9 @@ class QRDQNPolicy(DQNPolicy):
     networks = {"discrete": (Call({"logit": CHOICES, "q": Shape("B N Q"), "tau": Shape("B Q 1")}),)}
     config = dict(
         type="qrdqn",
-        # Another place of `learn.kappa`; counts if it is given.
+        # Alternative key for `learn.kappa`, used if set.
         kappa=None,
-        # Up to this error the loss is quadratic.
+        # The loss is quadratic up to this error.
         learn=dict(kappa=1.0),
     )
 
@@ -103,7 +103,7 @@ class FQFPolicy(QRDQNPolicy):
     config = dict(
         type="fqf",
         learn=dict(
-            # Of the proposed shares; everything else learns with the second one.
+            # Learning rate of the fraction proposals; all other parts use the second one.
             learning_rate_fraction=2.5e-9,
             learning_rate_quantile=5e-5,
             ent_coef=0,
@@ -157,21 +157,21 @@ class FQFPolicy(QRDQNPolicy):
             fraction_loss = torch.stack([self._fraction_loss(*part) for part in parts]).mean()
         else:
             fraction_loss = self._fraction_loss(output, batch["action"])
-        # They have no parameter in common: one backward pass does for both.
+        # The two losses share no parameters, so one backward pass serves both.
         return Loss(loss + fraction_loss, priority, {"fraction_loss": fraction_loss.detach()})
 
     def _fraction_loss(self, output: Output, action: Tensor) -> Tensor:
-        """What has the distance's gradient by the shares' ends."""
+        """A loss whose gradient with respect to the fractions is that of the distance."""
         row = torch.arange(len(action), device=action.device)
         at_ends = output["q_fractions"][row, action]  # [B, Q - 1]
-        # The distance moves the fractions alone (proposition 1): quantiles have their own loss.
+        # The distance trains only the fractions (proposition 1): quantiles have a separate loss.
         at_middles = output["q"].detach()[row, action]  # [B, Q]
         gradient = 2 * at_ends - at_middles[:, 1:] - at_middles[:, :-1]
         distance = (gradient * output["fractions"][:, 1:-1]).sum(1)
         return (distance - self._cfg.learn.ent_coef * output["entropy"]).mean()
 
     def _update(self, loss: Tensor, batch: Steps) -> float:
-        # Its gradients come from the backward pass in the base class's update.
+        # Its gradients come from the base class's backward pass.
         self._fraction_optimizer.zero_grad()
         value = super()._update(loss, batch)
         self._fraction_optimizer.step()

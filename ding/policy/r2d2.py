@@ -21,7 +21,7 @@ from ding.utils.default_helper import one_size
 from ding.utils.errors import ConfigError
 from ding.utils.settings import at
 
-#: Share of the largest TD error in a sequence's priority; the mean has the rest (section 2.3).
+#: Weight of the largest TD error in a sequence's priority; the mean has the rest (section 2.3).
 _ETA = 0.9
 
 
@@ -46,27 +46,27 @@ class R2D2Policy(RecurrentPolicy):
         discount_factor=0.997,
         nstep=5,
         burnin_step=20,
-        # Steps that are learned from. `unroll_len`, those of the whole sequence, counts if given.
+        # Number of trained steps. `unroll_len`, the length of the whole sequence, overrides it.
         learn_unroll_len=80,
         learn=dict(
             # Updates after each collection.
             update_per_collect=1,
             batch_size=64,
             learning_rate=0.0001,
-            # How far the target network follows at each update; or, if given, the number of
+            # Update rate of the target network; or, if `target_update_freq` is set, the number of
             # updates between copies.
             target_update_theta=0.001,
             target_update_freq=None,
             value_rescale=True,
-            # For environments whose only end is a time limit that they do not report.
+            # For environments that end only by a time limit and do not report it.
             ignore_done=False,
         ),
         collect=dict(
-            # Sequences, not steps.
+            # Number of sequences, not steps.
             n_sample=32,
-            # Older name of `n_sample`.
+            # Old name of `n_sample`.
             each_iter_n_sample=None,
-            # Cut whole episodes into sequences; else pieces of them, as they are collected.
+            # Cut whole episodes into sequences; False: pieces of episodes as they are collected.
             traj_len_inf=True,
             env_num=None,
         ),
@@ -158,7 +158,7 @@ class R2D2Policy(RecurrentPolicy):
             "q_s_a-mean_t0": first.mean(),
             **{name: self._mean_of_steps(batch, part.detach()) for name, part in more.items()},
         }
-        # Priorities are made of absolute errors; these are squares.
+        # Priorities use absolute errors; these are squared.
         return loss, error.detach().sqrt(), log
 
     def _q_values(self, network: Network, batch: Sequences) -> Tensor:
@@ -168,9 +168,9 @@ class R2D2Policy(RecurrentPolicy):
         if burnin:
             with torch.no_grad():
                 first = {"obs": tree_take(obs, slice(0, burnin)), "prev_state": states}
-                # No gradient: this part only replaces the stored state, which older weights made.
+                # No gradient: this only replaces the stored state, which older weights computed.
                 warm = network(first)["next_state"]
-            # Where an episode begins there is nothing to warm up with.
+            # At the start of an episode there is no burn-in.
             warmed = batch["mask"][0].bool().tolist()
             states = [new if is_warm else old for new, old, is_warm in zip(warm, states, warmed)]
         return network({"obs": tree_take(obs, slice(burnin, None)), "prev_state": states})["logit"]
@@ -178,7 +178,7 @@ class R2D2Policy(RecurrentPolicy):
     def _mean_of_steps(self, batch: Sequences, losses: Tensor) -> Tensor:
         """The mean over sequences of the means over their steps ``[L, B]``."""
         mask = batch["mask"][self._burnin_step :]
-        # Over steps first: an importance weight belongs to the draw of a whole sequence.
+        # Over steps first: an importance weight applies to a whole sequence.
         loss = (losses * mask).sum(0) / mask.sum(0)
         return loss.mean() if batch["weight"] is None else (loss * batch["weight"]).mean()
 
@@ -188,18 +188,18 @@ class R2D2Policy(RecurrentPolicy):
     def _step_losses(
         self, batch: Sequences, q: Tensor, target_q: Tensor, td_error: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """What is learned from each step ``[L, B]``, here its squared error; and parts to log."""
+        """The loss of each step ``[L, B]``, here its squared error; and scalars to log."""
         return td_error, {}
 
     def _td_errors(self, batch: Sequences, q: Tensor, target_q: Tensor, nstep: int) -> Tensor:
-        """Squared n-step errors ``[L, B]``; those of padding, at the end, are meaningless.
+        """Squared n-step errors ``[L, B]``; undefined at padding, which is at the end.
 
-        A target reaches as far as the sequence does: its value is then that of the observation
-        after the sequence's last step.
+        Targets are cut at the end of the sequence, where they bootstrap from the observation after
+        its last step.
 
         Args:
             q: The network's values of L + 1 observations, ``[L + 1, B, N]``.
-            target_q: The target network's, likewise.
+            target_q: The target network's values, of the same shape.
         """
         action, reward, done, mask = (
             batch[name][self._burnin_step :] for name in ("action", "reward", "done", "mask")
@@ -207,7 +207,7 @@ class R2D2Policy(RecurrentPolicy):
         length = len(action)
         left = mask.sum(0).long() - torch.arange(length, device=mask.device)[:, None]
         taken = left.clamp(1, nstep)
-        # Of padding: any step within reach.
+        # At padding, any valid index.
         after = (torch.arange(length, device=mask.device)[:, None] + taken).clamp(max=length)
         greedy = q.detach().argmax(-1)
         at = after.unsqueeze(-1).expand(-1, -1, q.shape[-1])
@@ -233,7 +233,7 @@ class R2D2Policy(RecurrentPolicy):
 
 
 def _windows(per_step: Tensor, nstep: int) -> Tensor:
-    """``[nstep, L, B]``: each step's value and those after it, zeros beyond the end."""
+    """``[nstep, L, B]``: the values of each step and the next ones, zeros beyond the end."""
     padded = torch.cat([per_step, per_step.new_zeros(nstep - 1, *per_step.shape[1:])])
     return torch.stack([padded[k : k + len(per_step)] for k in range(nstep)])
 
@@ -242,8 +242,8 @@ def _windows(per_step: Tensor, nstep: int) -> Tensor:
 class R2D3Policy(DemonstrationPolicy, R2D2Policy):
     """Recurrent Replay Distributed DQN from Demonstrations (Paine et al. 2019).
 
-    `serial_pipeline_r2d3` trains it and provides the expert. A share ``collect.pho`` of each batch
-    are the expert's sequences. The loss of each step is that of DQfD, see `DemonstrationPolicy`;
+    `serial_pipeline_r2d3` trains it and provides the expert. The fraction ``collect.pho`` of each
+    batch are the expert's sequences. The loss of each step is that of DQfD (`DemonstrationPolicy`);
     the paper uses only its n-step TD loss.
     """
 
@@ -252,10 +252,10 @@ class R2D3Policy(DemonstrationPolicy, R2D2Policy):
         type="r2d3",
         burnin_step=2,
         learn=dict(
-            # How many sequences the expert plays.
+            # Number of the expert's sequences.
             expert_replay_buffer_size=100,
         ),
-        # Of a batch, the part that demonstrations have.
+        # Fraction of demonstrations in a batch.
         collect=dict(pho=0.25),
     )
 

@@ -1,4 +1,4 @@
-"""What policies share whose networks have a memory, alone or in a team."""
+"""Base classes of policies with recurrent networks, for single agents and teams."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -32,8 +32,8 @@ from ding.utils.types import Tree
 class RecurrentPolicy(Policy):
     """Base of policies that learn from sequences and the network's initial state (``prev_state``).
 
-    Samples are as `sequences.sequence_columns` makes them: of ``_burnin_step`` steps, which bring
-    the state up to date with the weights, and ``_learn_len`` that are learned from.
+    Samples are those of `sequences.sequence_columns`: ``_burnin_step`` steps, which only update the
+    state to the current weights, and ``_learn_len`` trained steps.
 
     Subclasses define their losses (`_losses`), and set up ``_optimizer`` and ``_target_model``.
     """
@@ -41,9 +41,9 @@ class RecurrentPolicy(Policy):
     _saves_target = True
     _recurrent = True
     _transition_outputs: tuple[str, ...] = ("prev_state",)
-    #: The wrapper that draws actions while collecting.
+    #: The wrapper that samples actions while collecting.
     _explorer = "eps_greedy_sample"
-    #: Arguments of the network's ``forward`` when it acts.
+    #: Arguments of the network's ``forward`` in acting.
     _act_options: Mapping[str, Any] = {}
     _burnin_step = 0
     _learn_len: int
@@ -54,11 +54,11 @@ class RecurrentPolicy(Policy):
         return self._burnin_step + self._learn_len
 
     def _new_state(self) -> Tree:
-        """The state of one environment whose episode begins; None if the network knows it."""
+        """The initial state of one environment; None if the network provides it."""
         return None
 
     def _batch(self, data: Samples) -> Sequences:
-        """A batch of samples, time first; see `sequence_batch`."""
+        """Convert samples to a batch, time first; see `sequence_batch`."""
         batch: Any = sequence_batch(
             data,
             self._device,
@@ -69,7 +69,7 @@ class RecurrentPolicy(Policy):
         return batch
 
     def _learn(self, batch: Sequences) -> Log:
-        """One update; what becomes of a sequence's ``priority`` see `_priorities`."""
+        """One update; for the ``priority`` of a sequence see `_priorities`."""
         loss, error, log = self._losses(batch)
         loss_value = self._descend(loss, batch, self._optimizer)
         self._target_model.update(self._model)
@@ -81,7 +81,7 @@ class RecurrentPolicy(Policy):
         }
 
     def _losses(self, batch: Sequences) -> TeamLoss:
-        """The loss, the TD errors ``[T, B]`` of what is learned from, and what to log.
+        """The loss, the TD errors ``[T, B]`` of the trained steps, and scalars to log.
 
         Args:
             batch: See `sequence_batch`.
@@ -95,7 +95,7 @@ class RecurrentPolicy(Policy):
         return batch["mask"].shape[1]
 
     def _priorities(self, error: Tensor, mask: Tensor) -> Tensor:
-        """``[B]`` of absolute TD errors ``[T, B]``: their mean over all that is no padding."""
+        """Priorities ``[B]``: means of the absolute TD errors ``[T, B]``, without padding."""
         return (error * mask).sum(0) / mask.sum(0)
 
     def _act(self, model: Network, obs: Obs, env_ids: list[int], **options: Any) -> Output:
@@ -146,7 +146,7 @@ class TeamPolicy(RecurrentPolicy):
     """Base of cooperative multi-agent policies: simultaneous actions and a shared reward.
 
     Observations are dicts with ``agent_state`` ``[agents, n]``, ``global_state`` ``[m]`` and, if
-    actions may be forbidden, ``action_mask`` ``[agents, actions]``; actions are int64
+    some actions may be illegal, ``action_mask`` ``[agents, actions]``; actions are int64
     ``[agents]``, the reward is the team's. Samples are sequences of ``collect.unroll_len`` steps
     with the network's state before them (``prev_state``).
 
@@ -156,27 +156,27 @@ class TeamPolicy(RecurrentPolicy):
     config = dict(
         priority=False,
         priority_IS_weight=False,
-        # As `model.agent_num`, which is what counts.
+        # Same as `model.agent_num`, which takes precedence.
         agent_num=None,
         learn=dict(
-            # How far the target network follows at each update.
+            # Update rate of the target network.
             target_update_theta=0.008,
             discount_factor=0.99,
-            # For environments whose only end is a time limit that they do not report.
+            # For environments that end only by a time limit and do not report it.
             ignore_done=False,
         ),
-        # Give exactly one of n_sample (sequences) and n_episode.
+        # Set exactly one of n_sample (sequences) and n_episode.
         collect=dict(
             unroll_len=10,
             env_num=None,
-            # Of episodes too, what is learned from are sequences.
+            # Episodes are cut into sequences as well.
             collector=dict(get_train_sample=True),
         ),
         eval=dict(env_num=None),
     )
 
     _discount_key = "learn.discount_factor"
-    #: Parts of an observation that the network looks at.
+    #: Parts of an observation that the network needs.
     _needed_parts: tuple[str, ...] = ("agent_state", "global_state")
 
     _model: Network
@@ -199,14 +199,14 @@ class TeamPolicy(RecurrentPolicy):
         return model.unroll(batch["obs"], batch["prev_state"])
 
     def _mean(self, loss: Tensor, batch: Sequences) -> Tensor:
-        """The mean of ``[T, B]`` over all that is no padding."""
+        """The mean of ``[T, B]`` without padding."""
         mask = batch["mask"]
         if batch["weight"] is not None:
             loss = loss * batch["weight"]
         return (loss * mask).sum() / mask.sum()
 
     def _sample_count(self, batch: Sequences) -> float:
-        """Steps that are no padding: over which `_mean` averages."""
+        """Number of steps without padding, over which `_mean` averages."""
         return batch["mask"].sum().item()
 
     @property
@@ -214,7 +214,7 @@ class TeamPolicy(RecurrentPolicy):
         return self._cfg.collect.unroll_len
 
     def _new_state(self) -> Tree:
-        """The state of one environment whose episode begins."""
+        """The initial state of one environment."""
         return tree_take(self._model.initial_state(1), 0)
 
     def _act(self, model: Network, obs: Obs, env_ids: list[int], **options: Any) -> Output:
@@ -239,7 +239,7 @@ class TeamPolicy(RecurrentPolicy):
 
 
 def during(tree: Output) -> Output:
-    """The first T of T + 1 steps; states, which are of no step, are left out."""
+    """The first T of T + 1 steps, without states, which belong to no step."""
     return {name: part[:-1] for name, part in tree.items() if isinstance(part, Tensor)}
 
 

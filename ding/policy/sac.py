@@ -24,14 +24,14 @@ from ding.utils.types import State
 
 
 class _SoftActorCritic(QActorCritic):
-    """The temperature ``alpha``, fixed or learned, that weighs the entropy of the actions.
+    """Base of SAC policies: the temperature ``alpha``, the weight of the entropy, fixed or learned.
 
     A learned one (``learn.auto_alpha``) is adapted so that the entropy approaches
     ``learn.target_entropy``; with ``learn.log_space`` its logarithm is learned.
     """
 
     config = dict(
-        # Samples before the first update; they come from the untrained policy itself.
+        # Number of samples from the untrained policy before the first update.
         random_collect_size=10000,
         transition_with_policy_data=True,
         multi_agent=False,
@@ -43,9 +43,9 @@ class _SoftActorCritic(QActorCritic):
             alpha=0.2,
             auto_alpha=True,
             log_space=True,
-            # None: minus the number of action dimensions; 0.98 log(n) of n discrete actions.
+            # None: minus the number of action dimensions; 0.98 log(n) for n discrete actions.
             target_entropy=None,
-            # The actor's last layers start uniform within this, so that first actions are near 0.
+            # Initial bound of the actor's last layers, so that first actions are near 0.
             init_w=3e-3,
         ),
         collect=dict(n_sample=1, collector_logit=False),
@@ -82,18 +82,18 @@ class _SoftActorCritic(QActorCritic):
         raise NotImplementedError
 
     def _update_alpha(self, entropy: torch.Tensor) -> Log:
-        """One step of the temperature, by how far the policy's mean entropy is from its target."""
+        """One step of the temperature, towards the target of the policy's mean entropy."""
         if not self._auto_alpha:
             return {"alpha": self._alpha_value}
         mean = joint_mean(entropy, self._joint)
         excess = mean - self._target_entropy
-        # The gradient of the loss, parameter times excess.
+        # The gradient of the loss, which is parameter times excess.
         self._alpha_parameter.grad = excess.reshape(1)
         loss = self._alpha_parameter.item() * excess.item()
         self._optimizer_alpha.step()
         if not self._log_space:
             with torch.no_grad():
-                # A step may lead below 0, and a negative temperature would punish entropy.
+                # A step may end below 0, and a negative temperature would penalise entropy.
                 self._alpha_parameter.clamp_(min=0)
         self._read_alpha()
         return {"alpha": self._alpha_value, "alpha_loss": loss, "entropy": mean.item()}
@@ -141,13 +141,13 @@ class SACPolicy(_SoftActorCritic):
     config = dict(type="sac", model=dict(action_space="reparameterization"))
     _logged: tuple[str, ...] = ("transformed_log_prob",)
 
-    #: Whether what the next state is worth has its action's entropy.
+    #: Whether targets include the next action's entropy.
     _entropy_in_targets = True
 
     _network, _team_network = "continuous_qac", "continuous_maqac"
 
     def _create_model(self, cfg: EasyDict, model: nn.Module | None) -> nn.Module:
-        # Here, so that targets are copies of it, and all processes begin with the same.
+        # Here, so that target networks and all processes start with the same weights.
         built: Network = super()._create_model(cfg, model)
         bound = cfg.learn.init_w
         if bound is not None and "learn" in self._enable_field and hasattr(built, "actor"):
@@ -159,7 +159,7 @@ class SACPolicy(_SoftActorCritic):
     def _init_collect(self) -> None:
         super()._init_collect()
         if self._cfg.collect.collector_logit:
-            # The logit is of the Gaussian, and does not say what tanh made of its density.
+            # The logit describes the Gaussian, without the change of density by tanh.
             self._transition_outputs = ("logit", "log_prob")
 
     def _usual_entropy(self) -> float:
@@ -168,7 +168,7 @@ class SACPolicy(_SoftActorCritic):
 
     def _next_value(self, batch: Steps) -> torch.Tensor:
         obs = batch["next_obs"]
-        # The current actor's actions: there is no target of the actor.
+        # Actions of the current actor: there is no target actor.
         action, log_prob = squashed(self._model(obs, mode="compute_actor")["logit"])
         q_value = least(self._judge(self._target_model, obs, action))
         return q_value - self._alpha_value * log_prob if self._entropy_in_targets else q_value
@@ -234,7 +234,7 @@ class DiscreteSACPolicy(_SoftActorCritic):
         return {**super()._settings_without_effect(), **instead}
 
     def _usual_entropy(self) -> float:
-        # Of the largest entropy there is, that of uniform actions (Christodoulou 2019).
+        # A fraction of the maximum entropy, that of uniform actions (Christodoulou 2019).
         return 0.98 * math.log(float(np.prod(self._cfg.model.action_shape)))
 
     def _log_prob(self, obs: Obs) -> torch.Tensor:
@@ -260,30 +260,30 @@ class DiscreteSACPolicy(_SoftActorCritic):
         log_prob = self._log_prob(batch["obs"])
         prob = log_prob.exp()
         with torch.no_grad():
-            # The expectation over actions is exact: no gradient has to pass through the critics.
+            # The expectation over actions is exact, so no gradient passes through the critics.
             q_value = least(self._judge(self._model, batch["obs"]))
         loss = (prob * (self._alpha_value * log_prob - q_value)).sum(-1).mean()
         return loss, self._update_alpha(-(prob * log_prob).sum(-1))
 
     def _forward_collect_batch(self, obs: Obs, eps: Eps = 0.0) -> Output:  # type: ignore[override]
-        """Draws from the policy; with probability ``eps`` any action."""
+        """Sample actions from the policy; uniformly with probability ``eps``."""
         return super()._forward_collect_batch(obs, eps=eps)
 
 
 def squashed(logit: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draws of a Gaussian, squashed by tanh, and their log-probabilities.
+    """Sample from a Gaussian, squash by tanh, and compute log-probabilities.
 
     Args:
         logit: ``mu`` and ``sigma``, ``[B, A]`` each.
 
     Returns:
-        Actions in (-1, 1) ``[B, A]``, through which gradients flow, and ``[B]``.
+        Actions in (-1, 1) ``[B, A]``, differentiable, and log-probabilities ``[B]``.
     """
     mu, sigma = logit
     noise = torch.randn_like(mu)
     draw = torch.addcmul(mu, sigma, noise)
-    # The density of the noise, over what sigma and tanh stretch; log(1 - tanh(x)^2) is
-    # 2 (log 2 - x - softplus(-2x)), without its loss of precision far from zero.
+    # The noise's density, divided by the stretching of sigma and tanh; log(1 - tanh(x)^2) equals
+    # 2 (log 2 - x - softplus(-2x)), which keeps its precision far from zero.
     stretch = sigma.log() - 2 * (draw + F.softplus(-2 * draw))
     log_prob = -torch.add(stretch, noise.square(), alpha=0.5).sum(-1)
     constant = mu.shape[-1] * (0.5 * math.log(2 * math.pi) + 2 * math.log(2))

@@ -1,4 +1,4 @@
-"""What a policy has learned, in checkpoints: written and restored."""
+"""Saves and loads the learned parts of a policy in checkpoints."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -13,16 +13,16 @@ from ding.utils.types import State
 
 logger = logging.getLogger(__name__)
 
-#: How an optimiser computes, not what: a matter of the machine and of torch's version.
+#: Optimiser options that depend on the device and torch's version, not on the algorithm.
 _OWN = ("fused", "foreach", "capturable", "differentiable")
 
 
 def save_state(policy: Any, entries: Mapping[str, str]) -> State:
-    """The state of parts of a policy; one that it does not have is left out.
+    """The state of a policy's parts; missing parts are left out.
 
     Args:
-        entries: Entry of the state to attribute of the policy: an optimiser, a network, a tensor, a
-            number, or whatever else has ``state_dict``.
+        entries: State entry to attribute of the policy: an optimiser, a network, a tensor, a
+            number, or another object with ``state_dict``.
     """
     state: State = {}
     for entry, attribute in entries.items():
@@ -35,7 +35,7 @@ def save_state(policy: Any, entries: Mapping[str, str]) -> State:
 
 
 def load_state(policy: Any, entries: Mapping[str, str], state: State) -> None:
-    """Load what `save_state` wrote. Missing entries leave the object unchanged; optimisers warn."""
+    """Load a state of `save_state`. Missing entries change nothing; for optimisers they warn."""
     for entry, attribute in entries.items():
         part, saved = getattr(policy, attribute, None), state.get(entry)
         if isinstance(part, Optimizer):
@@ -52,13 +52,13 @@ def load_state(policy: Any, entries: Mapping[str, str], state: State) -> None:
 
 
 def _old_optimizer(policy: Any, entry: str, state: State) -> Any:
-    """An optimiser's state under its entry in old checkpoints, with parameters in our order."""
+    """An optimiser's state from its old checkpoint entry, with parameters in the present order."""
     old_entry, parts = policy._old_optimizers.get(entry, (None, ()))
     saved = state.get(old_entry)
     if saved is None:
         return None
     optimizer = getattr(policy, policy._learned[entry])
-    # Versions may count the parts otherwise, which the shapes of the moments show.
+    # Some versions order the parts differently; the shapes of the moments show which order fits.
     orders = (
         _in_own_order(policy._model, optimizer, saved, parts) for parts in permutations(parts)
     )
@@ -68,7 +68,7 @@ def _old_optimizer(policy: Any, entry: str, state: State) -> Any:
 def _in_own_order(
     model: nn.Module, optimizer: Optimizer, saved: Any, parts: Sequence[str]
 ) -> State | None:
-    """``saved`` counts the parameters of the model's ``parts`` in turn; ``None`` if it cannot."""
+    """``saved`` lists the parameters of the model's ``parts`` in turn; ``None`` if it cannot."""
     own = [id(param) for group in optimizer.param_groups for param in group["params"]]
     old = [id(param) for part in parts for param in model.get_submodule(part).parameters()]
     try:
@@ -80,11 +80,11 @@ def _in_own_order(
 
 
 def load_optimizer(optimizer: Optimizer, state: State | None) -> None:
-    """Load a state dict; if there is none, or none for these parameters, the optimiser is reset
-    and a warning is logged.
+    """Load a state dict; if it is missing or does not fit these parameters, reset the optimiser
+    and log a warning.
 
-    An optimiser knows its parameters by their order alone, so that their number and shapes have to
-    be those of the state.
+    An optimiser identifies its parameters only by their order, so their number and shapes must
+    match the state.
     """
     misfit = "it holds no state of the optimizer" if state is None else _misfit(optimizer, state)
     if misfit is not None or state is None:

@@ -1,8 +1,8 @@
-"""Sequences of transitions as training samples, for policies whose networks have a memory.
+"""Sequences of transitions as training samples, for policies with recurrent networks.
 
-A sample holds ``burnin + length`` consecutive steps of one trajectory: what comes before the part
-that is learned from lets the network's state grow out of its present weights (Kapturowski et al.
-2019). In columns time is the second dimension, in batches the first.
+A sample contains ``burnin + length`` consecutive steps of one trajectory: in the burn-in, the
+network's state is updated to its current weights (Kapturowski et al. 2019). In columns, time is the
+second dimension; in batches, the first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from ding.policy.common_utils import as_batch, sample_weights
 from ding.utils.data.collate_fn import STATE_KEYS
 from ding.utils.types import Tree
 
-#: Columns with one value per sequence; all others have a dimension of time.
+#: Columns with one value per sequence; all others have a time dimension.
 PER_SEQUENCE = frozenset(
     {
         *STATE_KEYS,
@@ -29,18 +29,18 @@ PER_SEQUENCE = frozenset(
 )
 
 
-#: Columns of one number per step.
+#: Columns with one number per step.
 _PER_STEP = frozenset({"reward", "done", "null", "eps"})
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceWindows:
-    """Which rows of consecutive trajectories make up each sequence.
+    """The rows of consecutive trajectories that form each sequence.
 
     Attributes:
-        rows: int64 ``[n, burnin + length]``; at padding, some row of the same trajectory.
+        rows: int64 ``[n, burnin + length]``; at padding, any row of the same trajectory.
         null: bool, the same shape: True at padding.
-        first: int64 ``[n]``, the first row that is no padding: whose state the network starts with.
+        first: int64 ``[n]``, the first row that is not padding; its state is the initial one.
     """
 
     rows: np.ndarray
@@ -49,25 +49,25 @@ class SequenceWindows:
 
 
 def sequence_counts(lengths: np.ndarray, length: int) -> np.ndarray:
-    """How many sequences trajectories of these lengths make."""
+    """Number of sequences of each trajectory."""
     return np.maximum(-(-np.asarray(lengths) // length), 1)
 
 
 def sequence_windows(
     lengths: np.ndarray, length: int, burnin: int = 0, overlap: bool = True
 ) -> SequenceWindows:
-    """Cut trajectories into sequences so that each step is learned from.
+    """Cut trajectories into sequences so that each step is trained on.
 
-    The learned parts lie end to end; the last of a trajectory ends with it and may begin before the
-    one before it ends. A trajectory shorter than ``length`` is followed by padding; without
-    `overlap`, so is each last part that is shorter, and no step is in two. The ``burnin``
-    steps before a learned part are padding where the trajectory does not have as many.
+    The trained parts follow each other without gaps; the last one of a trajectory ends with it and
+    may overlap the part before it. A trajectory shorter than ``length`` is padded at the end;
+    without `overlap`, each shorter last part is padded as well, and no step is in two sequences.
+    The ``burnin`` steps before a trained part are padding as far as the trajectory lacks them.
 
     Args:
-        lengths: int64 ``[n_traj]``, lengths of the trajectories, which follow each other.
-        length: Steps that are learned from.
-        burnin: Steps before them.
-        overlap: Whether the last sequence may begin within the one before it.
+        lengths: int64 ``[n_traj]``, lengths of the consecutive trajectories.
+        length: Number of trained steps.
+        burnin: Number of steps before them.
+        overlap: Whether the last sequence may overlap the one before it.
     """
     lengths = np.asarray(lengths)
     counts = sequence_counts(lengths, length)
@@ -97,13 +97,13 @@ def sequence_columns(
 
     Args:
         columns: Transitions ``[N, ...]`` of consecutive trajectories, in time, with ``obs``,
-            ``next_obs``, ``reward`` and ``done``; states may be among them (``prev_state``).
+            ``next_obs``, ``reward`` and ``done``; optionally states (``prev_state``).
 
     Returns:
         Columns ``[n, T, ...]`` with T = ``burnin + length``, zero reward and no ``done`` at
-        padding; bool ``null`` ``[n, T]``, true there. ``obs`` has one step more, ``T + 1``: what
-        the last transition led to, in place of ``next_obs``. States are those before the first step
-        that is no padding, ``[n, ...]``.
+        padding; bool ``null`` ``[n, T]``, true at padding. ``obs`` has ``T + 1`` steps: the last
+        transition's next observation replaces ``next_obs``. States are those before the first step
+        that is not padding, ``[n, ...]``.
     """
     windows = sequence_windows(lengths, length, burnin, overlap)
     rows, null = windows.rows, windows.null
@@ -139,16 +139,16 @@ def sequence_batch(
     use_priority_IS_weight: bool = False,
     ignore_done: bool = False,
 ) -> Arrays:
-    """Make a batch of sequences, time first.
+    """Convert samples to a batch of sequences, time first.
 
     Args:
-        data: Samples as `sequence_columns` makes them: columns, a list of rows, or a dict. Without
-            ``null`` nothing is padding.
+        data: Samples of `sequence_columns`: columns, a list of rows, or a dict. Without ``null``
+            there is no padding.
 
     Returns:
         ``obs`` float32 ``[T + 1, B, ...]``; ``reward``, ``done`` and ``mask`` (0 at padding)
-        float32 ``[T, B]``; ``weight`` ``[B]`` or None; the other columns ``[T, B, ...]``, but
-        those of `PER_SEQUENCE`, which are ``[B, ...]``.
+        float32 ``[T, B]``; ``weight`` ``[B]`` or None; the other columns ``[T, B, ...]``,
+        except those of `PER_SEQUENCE`, which are ``[B, ...]``.
     """
     batch = _flat_numbers(as_batch(data, ("obs", "reward", "done"), device))
     out = {
@@ -163,7 +163,7 @@ def sequence_batch(
     null = out.pop("null", None)
     out["mask"] = torch.ones_like(out["done"]) if null is None else 1.0 - null.float()
     out["weight"] = sample_weights(batch, use_priority, use_priority_IS_weight)
-    # The rest of it is checked where a layout is first seen; these are combined before that.
+    # Other columns are checked when a layout first occurs; these are combined before that.
     steps, size = next(tree_leaves(out["obs"])).shape[:2]
     for name, shape in (
         ("done", (steps - 1, size)),
@@ -176,7 +176,7 @@ def sequence_batch(
 
 
 def _flat_numbers(batch: Arrays) -> Arrays:
-    """One number per sequence as ``[B]`` and one per step as ``[B, T]``."""
+    """Reshape numbers per sequence to ``[B]`` and numbers per step to ``[B, T]``."""
     for name, column in batch.items():
         leading = 1 if name in PER_SEQUENCE else 2 if name in _PER_STEP else None
         if leading is not None and getattr(column, "shape", ())[leading:] == (1,):
@@ -185,11 +185,11 @@ def _flat_numbers(batch: Arrays) -> Arrays:
 
 
 def stack_states(states: Sequence[Tree], like: Tree) -> Tree:
-    """States of a batch as one tree of tensors ``[B, ...]``; None, one that begins, as zeros.
+    """Stack states to one tree of tensors ``[B, ...]``; None, an initial state, becomes zeros.
 
     Args:
         states: Trees of tensors, nested dicts of one structure, or None.
-        like: Some state, for its structure.
+        like: Any state, for its structure.
     """
     if isinstance(like, Mapping):
         return {

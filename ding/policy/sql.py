@@ -24,11 +24,11 @@ from ding.utils.errors import ConfigError
 class SoftQPolicy(DQNPolicy):
     """Base of soft Q-learning: the value of the next state is ``alpha * logsumexp(Q / alpha)``.
 
-    That is the value of ``softmax(Q / alpha)`` with its entropy, ``E[Q - alpha * log π]``.
+    This is the value of ``softmax(Q / alpha)`` plus its entropy, ``E[Q - alpha * log π]``.
     """
 
     def _target_output(self, batch: Steps) -> Output:
-        # The soft value takes all legal actions: none has to be chosen.
+        # The soft value covers all legal actions, so no next action is chosen.
         target = self._target_model.forward(batch["next_obs"])
         return {**target, "legal_logit": legal(target, batch["next_obs"])["logit"]}
 
@@ -122,7 +122,7 @@ class MDQNPolicy(SoftQPolicy):
         clipped = scaled.clamp(*_LOG_POLICY_RANGE)
         bonus = self._m_alpha * clipped
         best = target["logit_here"].topk(min(2, log_policy.shape[-1])).values
-        # How far the best action is ahead, and the share of samples whose addition is clipped.
+        # The lead of the best action, and the fraction of samples with a clipped bonus.
         log = {
             "action_gap": (best[..., 0] - best[..., -1]).mean(),
             "clip_frac": (clipped != scaled).float().mean(),
@@ -150,12 +150,12 @@ class SQNPolicy(SoftQPolicy):
         learn=dict(
             learning_rate_q=0.001,
             learning_rate_alpha=0.001,
-            # The target network follows; a number here makes it a copy instead.
+            # The target network follows by a rate; with a number here, it is copied instead.
             target_update_freq=None,
             alpha=0.2,
             target_entropy=0.2,
         ),
-        # Another place of `nstep`; counts if it is given.
+        # Alternative key for `nstep`, used if set.
         collect=dict(nstep=None),
     )
     _silent_keys = ("learn.discount_factor",)

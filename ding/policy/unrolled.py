@@ -1,4 +1,4 @@
-"""What policies share that learn from pieces of trajectories by themselves, without a memory."""
+"""Base of policies that learn from unrolls without a recurrent network."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,10 +23,10 @@ class UnrolledPolicy(ActingPolicy):
     """
 
     config = dict(
-        # Draw pieces by the mean of their one-step errors.
+        # Prioritised sampling by the mean one-step error of an unroll.
         priority=False,
         priority_IS_weight=False,
-        # Transitions of a sample.
+        # Number of transitions in a sample.
         unroll_len=32,
         transition_with_policy_data=True,
         learn=dict(
@@ -34,9 +34,9 @@ class UnrolledPolicy(ActingPolicy):
             batch_size=16,
             value_weight=0.5,
             entropy_weight=1e-4,
-            # Weight of longer corrections, as in GAE.
+            # Weight of longer corrections, as λ in GAE.
             lambda_=0.95,
-            # None, 'clip_norm' or 'clip_value' by `clip_value`.
+            # None, 'clip_norm' or 'clip_value', with the bound `clip_value`.
             grad_clip_type=None,
             ignore_done=False,
         ),
@@ -52,15 +52,15 @@ class UnrolledPolicy(ActingPolicy):
         return self._cfg.unroll_len
 
     def _get_train_columns(self, columns: Arrays, lengths: Lengths) -> Arrays:
-        # Each step once: V-trace and Retrace weigh steps by how likely they are by now, not twice.
+        # Without overlap: each step must be weighted once, by V-trace's or Retrace's ratio only.
         return sequence_columns(columns, lengths, self._get_unroll_len(), overlap=False)
 
     def _count_train_samples(self, lengths: np.ndarray) -> np.ndarray:
         return sequence_counts(lengths, self._get_unroll_len())
 
     def _batch(self, data: Samples) -> Sequences:
-        """A batch of B pieces, time first: what `sequence_batch` makes, ``discount`` ``[T, B]`` of
-        the value after each transition, and ``weight`` ``[T, B]`` of mean 1, or None."""
+        """A batch of B unrolls, time first: `sequence_batch`, plus ``discount`` ``[T, B]`` of the
+        value after each transition; ``weight`` is ``[T, B]`` with mean 1, or None."""
         cfg = self._cfg
         batch: Any = sequence_batch(
             _from_lists(data, self._transition_outputs),
@@ -71,7 +71,7 @@ class UnrolledPolicy(ActingPolicy):
         )
         batch["action"] = self._shaped_action(batch["action"], leading=2)
         mask, weight = batch["mask"], batch["weight"]
-        # 1 at padding passes on, backwards, the value that `with_last_values` puts there.
+        # At padding 1, which passes the value of `with_last_values` on backwards.
         batch["discount"] = torch.where(
             mask > 0, cfg.learn.discount_factor * (1 - batch["done"]), 1.0
         )
@@ -86,17 +86,17 @@ class UnrolledPolicy(ActingPolicy):
         check_sequences(type(self).__name__, batch)
 
     def _sample_count(self, batch: Sequences) -> float:
-        """Transitions that are no padding: those that ``weight`` makes losses a mean of."""
+        """Number of transitions without padding, over which ``weight`` makes losses a mean."""
         return batch["mask"].sum().item()
 
 
 def flat_steps(tree: Tree) -> Tree:
-    """``[T, B, ...]`` as ``[T * B, ...]``, which is what networks take."""
+    """Flatten ``[T, B, ...]`` to ``[T * B, ...]``, the shape of network inputs."""
     return tree_map(lambda leaf: leaf.flatten(0, 1), tree)
 
 
 def with_last_values(value: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Let padding have the value of what followed the last transition before it.
+    """Replace values at padding by the value after the last transition.
 
     Args:
         value: ``[T + 1, B]``.
@@ -110,13 +110,13 @@ def with_last_values(value: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 
 def piece_priority(batch: Sequences, value: torch.Tensor) -> torch.Tensor:
-    """Mean absolute one-step error of the values ``[T + 1, B]`` of each piece, ``[B]``."""
+    """Mean absolute one-step error of the values ``[T + 1, B]`` of each unroll, ``[B]``."""
     error = batch["reward"] + batch["discount"] * value[1:] - value[:-1]
     return (error.abs() * batch["mask"]).sum(0) / batch["mask"].sum(0)
 
 
 def _from_lists(data: Samples, outputs: tuple[str, ...]) -> Samples:
-    """Rows of lists as a batch of pieces; other data as it is."""
+    """Convert rows of lists to a batch of unrolls; other data stays unchanged."""
     if isinstance(data, Mapping | Columns) or not isinstance(data[0].get("reward"), list):
         return data
     names = [*("obs", "next_obs", "action", "reward", "done"), *outputs]
@@ -130,7 +130,7 @@ def _from_lists(data: Samples, outputs: tuple[str, ...]) -> Samples:
     reward, action, done = batch["reward"], batch["action"], batch["done"].bool()
     if not action.is_floating_point() and action.shape[2:] == (1,):
         action = action.squeeze(-1)
-    # What comes after an episode's end only fills up.
+    # Steps after an episode's end are padding.
     null = done.cumsum(1) > done
     return {
         **batch,
