@@ -1,5 +1,5 @@
-"""What collectors and learners that take a coordinator's requests have in common: how one is made
-from the config, and its life."""
+"""The base class of collector and learner workers, which answer a coordinator's requests: creation
+from the config, requests, start and end."""
 
 import contextlib
 import threading
@@ -30,17 +30,17 @@ from ding.worker.messages import (
 from ding.worker.seams import WorkerService
 
 Answer = TypeVar("Answer")
-#: The comm type of workers whose entry names none.
+#: The comm type of workers whose config entry names none.
 USUAL_TYPE = "flask_fs"
 
 
 class CommWorker(ABC):
-    """A `ding.worker.seams.WorkerService`: whatever carries requests calls `handle`.
+    """A `ding.worker.seams.WorkerService`: the engine calls `handle` with each request.
 
-    If it ``listens``, `start` has them come over HTTP.
+    If it ``listens``, `start` serves requests over HTTP.
 
     Args:
-        cfg: The worker's config: what `HttpWorker` reads; ``path_data``, ``path_policy`` and
+        cfg: The worker's config: the keys of `HttpWorker`; ``path_data``, ``path_policy`` and
             ``exp_name``, the folders of `stores` if an engine does not set these; ``resource``.
         name: The worker's name.
     """
@@ -60,7 +60,7 @@ class CommWorker(ABC):
 
     @cached_property
     def stores(self) -> Stores:
-        """Where samples, weights and states are."""
+        """The stores of samples, weights and states."""
         return Stores.in_folders(self._cfg)
 
     # ------------------------------------------------------------------ requests
@@ -69,7 +69,7 @@ class CommWorker(ABC):
         """Answer a request.
 
         Raises:
-            TaskFail: It failed, or is none to this kind of worker; with type, message, traceback.
+            TaskFail: The request failed or is not supported; with type, message and traceback.
         """
         answer: object
         match request:
@@ -84,20 +84,20 @@ class CommWorker(ABC):
         return cast(Answer, answer)
 
     def _answer_json(self, request: Request[Answer]) -> Json:
-        """The answer as a documented method returns it."""
+        """The answer in the form that the documented method returns."""
         return answer_to_json(request, self.handle(request))
 
     @abstractmethod
     def _resources(self) -> Resources:
-        """What it has."""
+        """The worker's resources."""
 
     @abstractmethod
     def _start_task(self, info: Task) -> None:
-        """Begin a task; what is left of another one ends first."""
+        """Begin a task; the previous task is ended first."""
 
     @abstractmethod
     def _close_task(self) -> TaskReport:
-        """End the task; how it ended."""
+        """End the task and return its report."""
 
     def _answer_in_task(self, request: Request[Answer]) -> object:
         """Answer a request that only this kind of worker supports."""
@@ -106,12 +106,12 @@ class CommWorker(ABC):
 
     @abstractmethod
     def _give_up_task(self, cause: str) -> None:
-        """End the task, if there is one: no coordinator needs it any more."""
+        """End the task, if any, since no coordinator needs it any more."""
 
     # ------------------------------------------------------------------ life
 
     def start(self) -> None:
-        """Begin to take requests."""
+        """Start to accept requests."""
         if not self._end_flag:
             return
         self._end_flag = False
@@ -122,16 +122,16 @@ class CommWorker(ABC):
             self._http.start()
 
     def coordinator_lost(self, cause: str) -> None:
-        """The coordinator has gone without notice: the task ends; another coordinator may join."""
+        """The coordinator was lost without notice: end the task; another coordinator may join."""
         self._give_up_task(cause)
 
     def released(self) -> None:
-        """The coordinator has said that the run is over."""
+        """The coordinator has reported the end of the run."""
         self._give_up_task("the coordinator has disconnected")
         self._ended.set()
 
     def close(self) -> None:
-        """End the task, and leave. Closing twice does nothing."""
+        """End the task and the worker. Closing twice does nothing."""
         http = self._http if not self._end_flag else None
         if http is not None:
             http.stop_joining()
@@ -144,14 +144,14 @@ class CommWorker(ABC):
         self._ended.set()
 
     def _finish(self) -> None:  # noqa: B027
-        """Close what it has open; may be called again."""
+        """Close open resources; may be called again."""
 
     def join(self, timeout: float | None = None) -> bool:
-        """Whether it has ended, by `close` or because it `failed`, within ``timeout`` seconds."""
+        """Whether it ends within ``timeout`` seconds, by `close` or because it `failed`."""
         return self._ended.wait(timeout)
 
     def __del__(self) -> None:
-        # A wait here could last for ever, so the task is only asked to end.
+        # Waiting here could block forever, so the task is only asked to end.
         with contextlib.suppress(Exception):
             self._closing.set()
             self._ask_to_end()
@@ -159,42 +159,42 @@ class CommWorker(ABC):
 
     @abstractmethod
     def _ask_to_end(self) -> None:
-        """Ask the task to end, if there is one; does not wait."""
+        """Ask the task, if any, to end; does not wait."""
 
     def _fail(self, cause: str) -> None:
-        """Record why it cannot continue; the first cause counts."""
+        """Record why the worker cannot continue; only the first cause is kept."""
         self._failed = self._failed or cause
         self._ended.set()
 
     @property
     def failed(self) -> str | None:
-        """The cause if it cannot continue."""
+        """The cause if the worker cannot continue."""
         return self._failed
 
     @property
     def address(self) -> str:
-        """Where the coordinator reaches it, as ``host:port``; known once it was started."""
+        """Address for the coordinator, ``host:port``; known after `start`."""
         if self._http is None:
             raise ConfigError(f"{self._name} does not listen: it was not started, or not for HTTP")
         return self._http.my_address
 
     @property
     def port(self) -> int:
-        """Where it listens, once it was started."""
+        """The port on which it listens, after `start`."""
         return int(self.address.rsplit(":", 1)[1])
 
 
 def build_service(spec: WorkerSpec, stores: Stores) -> WorkerService:
-    """The service of a worker to which an engine brings requests."""
+    """The service of a worker whose requests an engine transports."""
     return make_service(spec.kind, EasyDict(spec.entry), stores)
 
 
 def make_service(kind: Kind, entry: EasyDict, stores: Stores | None = None) -> WorkerService:
-    """A worker of the comm type that its entry, its part of the compiled config, names.
+    """Build a worker of the comm type in its entry of the compiled config.
 
     Args:
-        stores: Those of the engine that brings requests; without them, it listens by HTTP, and the
-            entry names folders.
+        stores: The stores of the engine that transports requests; without them, the worker listens
+            on HTTP, and the entry contains its folders.
     """
     import_module(entry.get("import_names", []))
     registry = COMM_COLLECTOR_REGISTRY if kind == "collector" else COMM_LEARNER_REGISTRY

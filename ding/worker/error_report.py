@@ -1,4 +1,4 @@
-"""An error in a thread of a worker, kept until it can be reported to the master."""
+"""An error in a worker's thread, stored until it is reported to the coordinator."""
 
 import traceback
 from dataclasses import asdict, dataclass
@@ -6,19 +6,19 @@ from dataclasses import asdict, dataclass
 from ding.interaction.slave import TaskFail
 from ding.utils import pytorch_ddp_dist_helper as dist_helper
 
-#: Characters of a traceback that the master is sent; its end names the place.
+#: Maximum length of a reported traceback, in characters; its end names the place.
 TRACEBACK_LIMIT = 4000
 
 
 @dataclass(frozen=True)
 class ErrorReport:
-    """An error as text that can be sent."""
+    """An error as text, ready to be sent."""
 
     type: str
     message: str
     traceback: str = ""
-    #: Whether it came out of work that several processes do together, so that another one may be
-    #: the first that failed.
+    #: Whether the error occurred in joint work of several processes, so that another process may
+    #: have failed first.
     of_group: bool = False
 
     @classmethod
@@ -48,5 +48,5 @@ class ErrorReport:
         return f"{self.type}: {self.message}"
 
     def task_fail(self) -> TaskFail:
-        """What to raise in a slave's task."""
+        """The exception to raise in a worker's task."""
         return TaskFail(asdict(self), str(self))

@@ -1,7 +1,7 @@
-"""Who says what to whom in a parallel run: all of it, on one screen.
+"""The messages of a parallel run: which part sends which message to which.
 
-A part's interface shows what may be said to it; this module shows who says it. Tests compare it
-with what the parts of a run really say, and with the drawing in ``docs/architecture.md``.
+A part's interface shows the messages that it receives; this module shows who sends them. Tests
+compare it with the messages of a real run, and with the drawing in ``docs/architecture.md``.
 """
 
 import inspect
@@ -28,7 +28,7 @@ from ding.worker.messages import (
 )
 from ding.worker.seams import Arrivals, Artifacts, Control, SampleStore, WeightStore
 
-#: A method that is called, or a request that is asked.
+#: A method that is called, or a request that is sent.
 Message: TypeAlias = Callable[..., Any] | type[Request[Any]]
 
 
@@ -47,7 +47,7 @@ def methods(seam: type) -> tuple[Message, ...]:
     return tuple(value for value in found if inspect.isfunction(value))
 
 
-#: Where each part that speaks is found, below ``ding.worker``.
+#: The modules of each sending part, below ``ding.worker``.
 PARTS: Mapping[str, tuple[str, ...]] = {
     "Coordinator": (
         *("coordinator.coordinator", "coordinator.run", "coordinator.run_events"),
@@ -85,7 +85,7 @@ GRAPH = (
             Core.close_tasks,
         ),
     ),
-    # The core decides, a thread for each worker asks, its worker answers.
+    # The core decides, the worker's thread sends the request, and the worker answers.
     Arrow(
         "CommCoordinator",
         "BaseCommCollector",
@@ -98,7 +98,7 @@ GRAPH = (
     ),
     Arrow("Control", "BaseCommCollector", (ResourceRequest, EndWorker)),
     Arrow("Control", "BaseCommLearner", (ResourceRequest, OpenMeeting, EndWorker)),
-    # What it is answered goes to the coordinator and into the buffers.
+    # Answers are passed to the coordinator and into the buffers.
     Arrow("Core", "Coordinator", methods(RunEvents)),
     Arrow(
         "Core",
@@ -109,7 +109,7 @@ GRAPH = (
             *(BufferPace.has_room, BufferPace.paces, BufferPace.grant),
         ),
     ),
-    # Samples and weights go past all of them.
+    # Samples and weights bypass the coordinator.
     Arrow("BaseCommCollector", "SampleStore", (SampleStore.put, SampleStore.remove)),
     Arrow("BaseCommLearner", "SampleStore", (SampleStore.get,)),
     Arrow("Buffers", "SampleStore", (SampleStore.size, SampleStore.remove, SampleStore.clear)),

@@ -1,4 +1,4 @@
-"""The seams of a parallel run: protocols between its parts, and under them what carries messages.
+"""The seams of a parallel run: the protocols between its parts, and those of an engine.
 
 ::
 
@@ -9,9 +9,9 @@
                                           |    Weights: publish, newest
                                           |    Artifacts: save, load
 
-A coordinator asks, a worker answers (`ding.worker.messages`). Everything below the services is an
-engine: ``flask_fs`` (HTTP and a shared folder), ``local`` (threads of one process), ``ray``, or a
-user's own (``docs/comm_types.md``). Whatever knows only this file runs on any of them.
+The coordinator sends requests, workers answer (`ding.worker.messages`). Everything below the
+services is an engine: ``flask_fs`` (HTTP and a shared folder), ``local`` (threads of one process),
+``ray``, or a custom one (``docs/comm_types.md``). Code that only uses this file runs on any engine.
 """
 
 import re
@@ -28,16 +28,17 @@ from ding.worker.messages import Json, Kind, Request
 Answer = TypeVar("Answer")
 
 
-# ---------------------------------------------------------------------- what goes wrong
+# ---------------------------------------------------------------------- errors
 
 
 class WorkerFailed(DingError):
-    """A worker could not do its task; it is there for the next one.
+    """A worker's task failed; the worker remains available for the next one.
 
     Attributes:
-        cause: What the operator is shown.
-        detail: What else the worker reported: ``type``, ``message``, ``traceback``.
-        by_worker: Whether the worker itself named the cause, so that another may meet it, too.
+        cause: The message for the operator.
+        detail: Further facts from the worker: ``type``, ``message``, ``traceback``.
+        by_worker: Whether the worker itself named the cause, so that another may fail in the same
+            way.
     """
 
     def __init__(self, cause: str, detail: object = None, by_worker: bool = False) -> None:
@@ -46,42 +47,42 @@ class WorkerFailed(DingError):
 
 
 class NonsenseAnswer(WorkerFailed):
-    """A worker gave an answer that its task does not have."""
+    """A worker's answer does not fit its request or task."""
 
 
 class WorkerBusy(WorkerFailed):
-    """A worker has not ended an earlier request."""
+    """A worker is still processing an earlier request."""
 
 
 class WorkerLost(WorkerFailed):
-    """A worker is lost, does not answer in time, or has to be released."""
+    """A worker was lost, does not answer in time, or must be released."""
 
 
 # ---------------------------------------------------------------------- control
 
 
 class WorkerService(Protocol):
-    """A collector or a learner, whatever carries its messages. It answers one request at a time."""
+    """A collector or a learner, on any engine. It answers one request at a time."""
 
     kind: Kind
 
     def start(self) -> None:
-        """Begin to take requests."""
+        """Start to accept requests."""
 
     def handle(self, request: Request[Answer]) -> Answer:
-        """Answer a request; a `TaskFail` with type, message and traceback if that fails."""
+        """Answer a request; a failure is a `TaskFail` with type, message and traceback."""
 
     def coordinator_lost(self, cause: str) -> None:
-        """The coordinator is lost: the task ends; another coordinator may come."""
+        """The coordinator was lost: end the task; another coordinator may join."""
 
     def released(self) -> None:
-        """The coordinator has said that the run is over."""
+        """The coordinator has reported the end of the run."""
 
     def close(self) -> None:
-        """End; again does nothing."""
+        """End the worker; closing twice does nothing."""
 
     def join(self, timeout: float | None = None) -> bool:
-        """Whether it has ended within ``timeout`` seconds."""
+        """Whether it ends within ``timeout`` seconds."""
 
     @property
     def failed(self) -> str | None:
@@ -89,26 +90,26 @@ class WorkerService(Protocol):
 
 
 class Peer(Protocol):
-    """A worker as its session sees it."""
+    """A worker, as seen by its session in the coordinator."""
 
     def ask(self, request: Request[Answer], timeout: float) -> Answer:
-        """Put a request and wait for the answer.
+        """Send a request and wait for the answer.
 
         Raises:
-            WorkerLost: It is gone, or there is no answer after ``timeout`` seconds.
-            WorkerBusy: It still works on an earlier request.
-            WorkerFailed: It reports that it failed.
-            NonsenseAnswer: That is not an answer to this request.
+            WorkerLost: The worker is lost, or did not answer within ``timeout`` seconds.
+            WorkerBusy: It is still processing an earlier request.
+            WorkerFailed: It reports a failure.
+            NonsenseAnswer: The answer does not fit the request.
         """
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """A worker that has come.
+    """A worker that has joined.
 
     Attributes:
-        where: For humans: ``host:port``, a node, a thread.
-        pid: Its process, if it is known.
+        where: Its location for humans: ``host:port``, a node, a thread.
+        pid: Its process id, if known.
     """
 
     kind: Kind
@@ -120,7 +121,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Awaited:
-    """A worker that is not there, and that its control tries to reach or start."""
+    """A missing worker that its control tries to reach or start."""
 
     kind: Kind
     name: str
@@ -128,70 +129,70 @@ class Awaited:
 
 
 class Arrivals(Protocol):
-    """What a control reports: workers that come and go."""
+    """Receives a control's reports of workers that join or are lost."""
 
     def came(self, arrival: Arrival) -> None:
-        """A worker has joined; it replaces an earlier one of its name."""
+        """A worker has joined; it replaces an earlier worker of the same name."""
 
     def lost(self, arrival: Arrival, cause: str) -> None:
-        """A worker is lost, and its open request has failed; not for one that was replaced."""
+        """A worker was lost, and its open request failed; not called for replaced workers."""
 
     def status(self) -> Mapping[str, object]:
         """The facts of the run."""
 
     def warn(self, source: str, text: str) -> None:
-        """Something that the operator should know."""
+        """Pass a warning to the operator."""
 
     def fatal(self, cause: str) -> None:
         """No worker can be reached any more: the run cannot continue."""
 
 
 class Control(Protocol):
-    """The coordinator's way to its workers."""
+    """Connects the coordinator to its workers."""
 
     def start(self, arrivals: Arrivals) -> None:
-        """Begin to accept workers; does not wait for them."""
+        """Start to accept workers; does not wait for them."""
 
     def release(self, arrival: Arrival, cause: str) -> None:
-        """Release a worker: nothing more will be asked of it until it comes again. One that was
-        replaced since is ignored."""
+        """Release a worker: it gets no requests until it joins again. A worker that was replaced in
+        the meantime is ignored."""
 
     def awaited(self) -> Sequence[Awaited]:
-        """Workers that are not there and should be."""
+        """Workers that are expected and missing."""
 
     def close(self, timeout: float) -> bool:
-        """Notify all workers that the run is over, and end; whether that was done in time."""
+        """Notify all workers of the run's end, and stop; returns whether the time sufficed."""
 
     @property
     def address(self) -> str:
-        """Where others find it, once it was started."""
+        """Address for workers, after `start`."""
 
 
 # ---------------------------------------------------------------------- data
 
 
 class SampleStore(Protocol):
-    """Where samples are, by name. Collectors put, learners get, the coordinator removes."""
+    """Stores samples by name. Collectors put, learners get, the coordinator removes."""
 
     def put(self, name: str, samples: Samples) -> int:
-        """Store samples under a new name; returns their bytes.
+        """Store samples under a new name; returns their size in bytes.
 
         Raises:
             DataError: The name or the samples cannot be stored.
-            CheckpointWriteError: There is no room, or no way to write, by its ``errno``.
+            CheckpointWriteError: There is no space, or writing failed; see its ``errno``.
         """
 
     def get(self, name: str) -> Samples:
-        """Read samples, perhaps read-only views; `ChunkError`: they are missing or damaged."""
+        """Read samples, possibly as read-only views; `ChunkError` if missing or damaged."""
 
     def size(self, name: str) -> int | None:
-        """Bytes under a name; ``None`` if there are none."""
+        """Size of the named samples in bytes; ``None`` if there are none."""
 
     def remove(self, name: str) -> None:
-        """Remove samples, if they exist; `CheckpointWriteError`: they cannot be removed."""
+        """Remove samples if they exist; `CheckpointWriteError` if they cannot be removed."""
 
     def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
-        """Remove all whose whole names match and are not to be kept, also half-written ones."""
+        """Remove all samples whose full name matches, except `keep`; also half-written ones."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,7 @@ class Weights:
     """A version of a policy's weights.
 
     Attributes:
-        state: As the policy's ``load_state_dict`` takes it.
+        state: A state for the policy's ``load_state_dict``.
         facts: ``policy_iter``, ``envstep``, ``time``, ``learner``.
     """
 
@@ -208,48 +209,48 @@ class Weights:
 
 
 class WeightStore(Protocol):
-    """Where the newest weights of each policy are. Learners publish, collectors read."""
+    """Stores the newest weights of each policy. Learners publish, collectors read."""
 
     def publish(self, name: str, weights: Weights) -> None:
-        """Replace what was published under the name; readers see the old or the new, whole.
+        """Replace the weights under a name atomically: readers get either version, complete.
 
         Raises:
-            OSError: It cannot be stored now.
+            OSError: They cannot be stored now.
         """
 
     def newest(self, name: str) -> Weights:
-        """What was published last.
+        """The version published last.
 
         Raises:
             CheckpointNotFoundError: Nothing was published.
-            CheckpointError: It cannot be read.
+            CheckpointError: The version cannot be read.
         """
 
     def version(self, name: str) -> object:
-        """Equal as long as `newest` is the same; ``None`` if there is nothing. Cheap."""
+        """A value that changes with each new version; ``None`` if there is none. Cheap."""
 
     def keep(self, name: str, as_name: str) -> bool:
-        """Give the newest version a second name that later ones do not replace; whether there is
-        one."""
+        """Copy the newest version to a name that later versions do not replace; returns whether
+        there was one."""
 
     def remove(self, name: str) -> None:
-        """Remove what is under a name; nothing there is no error."""
+        """Remove the weights under a name, if they exist."""
 
     def clear(self, pattern: re.Pattern[str]) -> list[str]:
-        """Remove all whose whole names match, as far as the store can list its contents."""
+        """Remove all weights whose full name matches, as far as the store can list its contents."""
 
 
 class Artifacts(Protocol):
     """Files of the run's folder that must outlive a worker: states and checkpoints.
 
-    Paths are below the run's folder, as ``ckpt/learner_policy.pth.tar``.
+    Paths are relative to the run's folder, such as ``ckpt/learner_policy.pth.tar``.
     """
 
     def save(self, path: str, state: SavedState) -> None:
-        """Write a state, whole or not at all; `OSError`: it cannot be written."""
+        """Write a state atomically; raises `OSError` if it cannot be written."""
 
     def load(self, path: str) -> SavedState | None:
-        """Read a state, ``None`` if there is none; `CheckpointError`: it is damaged."""
+        """Read a state, ``None`` if there is none; raises `CheckpointError` if it is damaged."""
 
 
 # ---------------------------------------------------------------------- coordinator
@@ -257,7 +258,7 @@ class Artifacts(Protocol):
 
 @dataclass(frozen=True)
 class TaskFailure:
-    """A task that failed, or a worker that was lost without one."""
+    """A failed task, or a worker that was lost without a task."""
 
     worker: str
     cause: str
@@ -271,13 +272,13 @@ class TaskFailure:
 
 @dataclass(frozen=True)
 class Engine:
-    """Everything that a run needs to be carried, by the name in ``system_config.engine.type``.
+    """The transport of a run, registered under the name in ``system_config.engine.type``.
 
-    Each worker's reaches the same samples, weights and artifacts as the coordinator's.
+    Each worker's engine accesses the same samples, weights and artifacts as the coordinator's.
 
     Attributes:
-        marks: Of folders of ``buffers`` and ``weights``, for what to remove if the
-            coordinator's process dies.
+        marks: Marker files in the folders of ``buffers`` and ``weights`` that list what to remove
+            if the coordinator's process dies.
     """
 
     control: Control

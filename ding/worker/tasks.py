@@ -1,8 +1,8 @@
-"""The dicts of a run: the tasks that commanders hand out, and workers' reports on them.
+"""The dicts of a run: commanders' tasks, and workers' reports on them.
 
-They are dicts because users' commanders and DI-engine's workers write and read them, too. Any key
-may be missing. What comes from a worker is JSON of the right shape as far as messages look
-(`ding.worker.messages`); numbers in it are counted with only after `as_count` or `as_number`.
+They are dicts because custom commanders and DI-engine's workers also read and write them. Any key
+may be missing. Workers' data is JSON whose shape is only checked where messages need it
+(`ding.worker.messages`); convert its numbers by `as_count` or `as_number` before using them.
 """
 
 from collections.abc import Mapping
@@ -10,24 +10,24 @@ from typing import TypedDict
 
 
 class FailedTask(TypedDict, total=False):
-    """A task that failed, or that no worker took: its fields, and the cause."""
+    """The fields of a task that failed, or that no worker took; and the cause."""
 
     task_id: str
-    message: str  # the cause, in a line
+    message: str  # the cause, in one line
 
 
 # ---------------------------------------------------------------------- collectors
 
 
 class CollectorTask(TypedDict, total=False):
-    """What a collector is asked to do."""
+    """A collector's task."""
 
-    task_id: str  # unlike that of any task before
-    buffer_id: str  # where its samples go
+    task_id: str  # unique in the run
+    buffer_id: str  # buffer of its samples
     #: The collector's settings (``policy.collect.collector``) with ``policy``, ``env`` and
     #: ``exp_name``; ``collect_setting``, keyword arguments of the policy's ``forward``;
     #: ``eval_flag``, whether it evaluates; ``seed``; ``policy_update_path``, the name of the
-    #: weights, or a list of one for each player.
+    #: weights, or a list with one name per player.
     collector_cfg: Mapping[str, object]
 
 
@@ -41,59 +41,59 @@ class CollectorCounts(TypedDict, total=False):
 
 
 class ChunkMeta(CollectorCounts, total=False):
-    """The description of samples that were stored together."""
+    """Metadata of samples that were stored together."""
 
     data_id: str  # their name in the sample store
-    sample_num: int  # how many there are; without it one, of a foreign collector
+    sample_num: int  # number of samples; without it one, from a foreign collector
     size: int  # bytes
-    collect_iter: int | list[int]  # update of the weights that collected them: of all, or of each
-    priority: float | list[float]  # one priority for all of them, or one for each; >= 0
-    #: What normalising environments have seen since: by wrapper, ``count``, ``mean`` and ``m2``.
+    collect_iter: int | list[int]  # update of the weights that collected them: one for all, or each
+    priority: float | list[float]  # one priority for all, or one for each; >= 0
+    #: New statistics of normalising environments: by wrapper, ``count``, ``mean`` and ``m2``.
     env_statistics: Mapping[str, object]
-    unroll_split_begin: int  # the step that is the sample, of a foreign collector's trajectory
+    unroll_split_begin: int  # the step that is the sample, in a foreign collector's trajectory
     unroll_len: int  # steps of the sample; 1
 
 
 class CollectorInfo(CollectorCounts, total=False):
-    """How far a collector's task is."""
+    """Progress of a collector's task."""
 
     task_id: str | None
-    collector_done: bool  # it has nothing more to collect
+    collector_done: bool  # whether nothing remains to collect
     written: int  # bytes of its chunks
-    waiting: str | None  # what it waits for, such as ``space``; ``None`` if it works
+    waiting: str | None  # what it waits for, such as ``space``; ``None`` if it is working
     waiting_bytes: int  # size of the chunk that waits for space
-    warning: str  # something that the operator should know
+    warning: str  # a warning for the operator
     #: CPU, memory and GPU of its process, see `ding.utils.usage.reported_usage`.
     usage: Mapping[str, object]
 
 
 class CollectorReport(TypedDict, total=False):
-    """How a collector's task ended."""
+    """A collector's final report on a task."""
 
     task_id: str
     buffer_id: str | None
     eval_flag: bool  # whether it was an evaluation
-    collector_done: bool  # whether it came to its own end
+    collector_done: bool  # whether the task ended by itself
     real_episode_count: int  # episodes
     step_count: int  # env steps
     sample_count: int  # samples
-    duration: float  # seconds; so are the averages ``avg_time_per_...``, ``None`` of nothing
+    duration: float  # seconds, as are the averages ``avg_time_per_...``; ``None`` if undefined
     avg_time_per_step: float | None
     avg_time_per_train_sample: float | None
     avg_time_per_episode: float | None
     avg_step_per_episode: float | None  # env steps
     avg_sample_per_episode: float | None
-    #: Mean of the returns (``reward_std``: their standard deviation); ``None`` without an episode.
+    #: Mean of the returns (``reward_std``: their standard deviation); ``None`` without episodes.
     reward_mean: float | None
     reward_std: float | None
     reward_raw: list[float]  # the return of each episode
     episode_info: list[list[float]]  # ``[env_id, return, env steps]`` of each episode
-    #: Of games for two, ``wins``, ``draws`` or ``losses`` of the first player in each; lists may be
-    #: nested.
+    #: For two-player games, ``wins``, ``draws`` or ``losses`` of the first player in each; lists
+    #: may be nested.
     game_result: list[object]
-    collect_setting: Mapping[str, object]  # that of the task
-    train_iter: int  # update of the weights that it played with
-    policy_iter: int  # the same, of an evaluation whose weights were kept
+    collect_setting: Mapping[str, object]  # the task's setting
+    train_iter: int  # update of the weights that it used
+    policy_iter: int  # the same, in an evaluation whose weights were kept
     eval_policy: str  # name under which they were kept
 
 
@@ -101,42 +101,42 @@ class CollectorReport(TypedDict, total=False):
 
 
 class LearnerTask(TypedDict, total=False):
-    """What a learner is asked to do."""
+    """A learner's task."""
 
-    task_id: str  # unlike that of any task before
+    task_id: str  # unique in the run
     policy_id: str  # name under which it publishes its weights
-    buffer_id: str  # where its batches come from
+    buffer_id: str  # buffer of its batches
     learner_cfg: Mapping[str, object]  # ``policy.learn.learner`` with ``exp_name``
     replay_buffer_cfg: Mapping[str, object]  # ``policy.other.replay_buffer``
     policy: Mapping[str, object]  # the policy's config
-    state_path: str  # where it keeps its state; the coordinator says so if the commander does not
+    state_path: str  # path of its saved state; set by the coordinator if the commander does not
 
 
 class LearnerInfo(TypedDict, total=False):
-    """How far a learner's task is, or how it ended; it also contains what the policy logs."""
+    """Progress or final report of a learner's task, with the policy's log."""
 
     task_id: str
     learner_step: int  # updates so far
-    learner_done: bool  # it has made its last one
+    learner_done: bool  # whether all updates were made
     policy_iter: int  # update of the weights that were published last
-    envstep: int  # env steps of all collectors, as far as it knows
-    iters_per_second: float  # updates per second, of late
-    iteration_seconds: float  # seconds that the update under way has taken
-    wait_share: float  # part of its time, 0 to 1, that training waited for batches
+    envstep: int  # env steps of all collectors, as known to the learner
+    iters_per_second: float  # recent updates per second
+    iteration_seconds: float  # duration of the current update so far, in seconds
+    wait_share: float  # fraction of its time, 0 to 1, that training waited for batches
     #: CPU, memory and GPU of its process, see `ding.utils.usage.reported_usage`.
     usage: Mapping[str, object]
-    numbers: Mapping[str, object]  # what a user's policy logs in addition to its base, means
-    policy_id: str  # name of its weights, in a report
-    buffer_id: str | None  # its task's, in a report
+    numbers: Mapping[str, object]  # means of what only a custom policy logs, not its base class
+    policy_id: str  # name of its weights, in a final report
+    buffer_id: str | None  # the task's buffer, in a final report
 
 
 class LearnerNews(LearnerInfo, total=False):
-    """What has happened in training since a learner's last report."""
+    """News of training since a learner's last report."""
 
-    #: For the buffer, lists with an entry for each sample: ``priority`` (>= 0),
+    #: For the buffer, lists with one entry per sample: ``priority`` (>= 0),
     #: ``replay_unique_id`` and ``replay_buffer_idx``.
     priority_info: Mapping[str, object]
     bad_chunks: list[tuple[str, str]]  # chunks that cannot be read: name and cause of each
-    warnings: list[str]  # what the operator should know
-    trouble: str | None  # what keeps it from a part of its work, ``None`` for nothing
-    waiting: str | None  # what it waits for; ``None`` if it works
+    warnings: list[str]  # for the operator
+    trouble: str | None  # what prevents a part of its work, ``None`` for nothing
+    waiting: str | None  # what it waits for; ``None`` if it is working
