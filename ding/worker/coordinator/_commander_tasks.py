@@ -1,4 +1,4 @@
-"""What commanders are made of: their base, tasks of the main config, open tasks, and scalars."""
+"""Building blocks of commanders: the base class, tasks of the main config, open tasks, scalars."""
 
 import copy
 import math
@@ -34,14 +34,14 @@ from .run_facts import as_count, mean_return
 
 Note = TypeVar("Note")
 AnyTask = TypeVar("AnyTask", CollectorTask, LearnerTask)
-#: Settings by ``learner_step``, ``envstep`` and ``greedy``.
+#: Returns settings, given ``learner_step``, ``envstep`` and ``greedy``.
 SettingsOf = Callable[[Mapping[str, int]], dict[str, object]]
 
 
 class BaseCommander(Configurable, ABC):
-    """Makes tasks, and is notified how they went. The coordinator makes one call at a time.
+    """Creates tasks and receives their results. The coordinator makes one call at a time.
 
-    What is not abstract here does nothing: a commander defines what it wants to know.
+    Methods that are not abstract do nothing by default.
 
     Attributes:
         tb_logger: Where scalars go, if anywhere.
@@ -60,41 +60,42 @@ class BaseCommander(Configurable, ABC):
 
     @abstractmethod
     def get_collector_task(self) -> CollectorTask | None:
-        """A task for a collector that is idle now, or None."""
+        """A task for an idle collector, or None."""
 
     def judge_collector_finish(self, task_id: str, info: CollectorInfo) -> bool:
-        """Whether a collector's task has to be closed, by the progress that it reports."""
+        """Whether a collector's task must be closed, given its reported progress."""
         return bool(info.get("collector_done", False))
 
     def update_collect_progress(self, task_id: str, info: CollectorCounts) -> None:
-        """Take in the progress of a collector."""
+        """Process a collector's progress."""
 
     def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> bool | None:
-        """Take in a collector's report; whether training has converged with it."""
+        """Process a collector's report; returns whether training has converged."""
         return False
 
     def notify_fail_collector_task(self, task: FailedTask) -> None:
         """A task failed, or no worker took it."""
 
     def increase_collector_task_space(self) -> None:
-        """There is a collector more than the config has."""
+        """A collector beyond the configured number has joined."""
 
     def decrease_collector_task_space(self) -> None:
-        """One of those beyond the config has left."""
+        """A collector beyond the configured number has left."""
 
     def get_learner_task(self) -> LearnerTask | None:
-        """A task for a learner that is idle now, or None."""
+        """A task for an idle learner, or None."""
         return None
 
     def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
-        """Take in what a learner reports."""
+        """Process a learner's report."""
 
     def judge_learner_finish(self, task_id: str, info: LearnerInfo) -> bool:
-        """Whether a learner's task has to be closed, by the progress that it reports."""
+        """Whether a learner's task must be closed, given its reported progress."""
         return bool(info.get("learner_done", False))
 
     def finish_learner_task(self, task_id: str, finished_task: LearnerInfo) -> str | None:
-        """Take in a learner's report; returns the id of the buffer that is not needed any more."""
+        """Process a learner's final report; returns the id of the buffer that is not needed any
+        more."""
         return None
 
     def notify_fail_learner_task(self, task: FailedTask) -> None:
@@ -114,21 +115,21 @@ class BaseCommander(Configurable, ABC):
         return False
 
     def state_dict(self) -> State:
-        """State that makes another commander continue like this one; plain data."""
+        """State from which another commander can continue; plain data."""
         return {}
 
     def load_state_dict(self, state_dict: State) -> None:
-        """Continue from a `state_dict`; no task is open then."""
+        """Continue from a `state_dict`; called while no task is open."""
 
 
 def commander_section(cfg: Settings, cls: type[BaseCommander]) -> EasyDict:
-    """A commander's own settings, completed.
+    """A commander's settings, with defaults.
 
     Args:
         cfg: The main config (``policy.other.commander``), or these settings alone.
 
     Raises:
-        ConfigError: A number of tasks or seconds that cannot be.
+        ConfigError: An invalid number of tasks or seconds.
     """
     own = section(cfg, "policy", "other", "commander") or cfg
     merged = EasyDict(deep_merge_dicts(cls.default_config(), dict(own)))
@@ -142,7 +143,7 @@ def commander_section(cfg: Settings, cls: type[BaseCommander]) -> EasyDict:
 def collector_task(
     cfg: Settings, task_id: str, buffer_id: str, **settings: object
 ) -> CollectorTask:
-    """A collector's task of the main config, with ``settings`` instead of those of
+    """A collector's task of the main config; ``settings`` override
     ``policy.collect.collector``."""
     collector_cfg = {
         **section(cfg, "policy", "collect", "collector"),
@@ -159,7 +160,7 @@ def collector_task(
 def learner_task(
     cfg: Settings, task_id: str, policy_id: str, buffer_id: str, **settings: object
 ) -> LearnerTask:
-    """A learner's task of the main config, with ``settings`` in addition to those of
+    """A learner's task of the main config; ``settings`` are added to
     ``policy.learn.learner``."""
     task: LearnerTask = {
         "task_id": task_id,
@@ -178,16 +179,16 @@ def learner_task(
 
 
 def _own_copy(task: AnyTask) -> AnyTask:
-    # A copy: a worker in a thread of this process completes the config that it is given.
+    # A copy: a worker in this process adds defaults to the config in place.
     return cast(AnyTask, EasyDict(copy.deepcopy(dict(task))))
 
 
 def task_env(cfg: Settings, is_eval: bool) -> dict[str, Any]:
-    """The env config of a collector's task, which says how many episodes it has.
+    """The env config of a collector's task, which determines its number of episodes.
 
-    ``manager.episode_num`` are those of each environment: ``env.collector_episode_num``, no end
-    without it. Evaluations have ``env.evaluator_episode_num``, or as many as it takes for
-    ``env.n_evaluator_episode`` in all.
+    ``manager.episode_num`` is per environment: ``env.collector_episode_num``, or unlimited without
+    it. Evaluations use ``env.evaluator_episode_num``, or the number that is needed for
+    ``env.n_evaluator_episode`` in total.
     """
     env = dict(section(cfg, "env"))
     episodes = env.get("collector_episode_num") or math.inf
@@ -202,21 +203,20 @@ def task_env(cfg: Settings, is_eval: bool) -> dict[str, Any]:
 
 
 def section(cfg: Settings, *path: str) -> Settings:
-    """A part of a config; empty where there is none."""
+    """A section of a config; empty if it does not exist."""
     for key in path:
         cfg = cfg.get(key) or {}
     return cfg
 
 
 def command_settings(cfg: Settings) -> tuple[SettingsOf, SettingsOf]:
-    """What returns the settings of collecting and of evaluating."""
+    """Functions that return the settings of collecting and of evaluating."""
     policy_cfg = EasyDict(copy.deepcopy(dict(section(cfg, "policy"))))
     if not str(policy_cfg.type).endswith("_command"):
         policy_cfg.type = f"{policy_cfg.type}_command"
     if policy_cfg.get("cuda") and not torch.cuda.is_available():
         warn_of_no_gpu()
-    # The coordinator only asks for settings: it must not take memory of a GPU, which its host may
-    # not have.
+    # The coordinator only needs settings: its host may have no GPU, or need the memory of one.
     policy_cfg.cuda = policy_cfg.multi_gpu = False
     # The settings do not depend on a network.
     policy: Any = create_policy(policy_cfg, model=torch.nn.Identity(), enable_field=["command"])
@@ -228,56 +228,56 @@ def command_settings(cfg: Settings) -> tuple[SettingsOf, SettingsOf]:
 class Trainee:
     """A policy that a learner trains."""
 
-    policy_id: str  # file of its weights under ``path_policy``
-    buffer_id: str  # where its data goes
+    policy_id: str  # name of its weights under ``path_policy``
+    buffer_id: str  # buffer of its data
     player_id: str | None = None  # a league's player
     learner_step: int = 0
-    envstep: int = 0  # env steps that were collected for it, ``greedy_steps`` by greedy collectors
+    envstep: int = 0  # env steps collected for it; ``greedy_steps`` by greedy collectors
     greedy_steps: int = 0
 
     def facts(self) -> dict[str, int]:
-        """What settings depend on."""
+        """The facts on which settings depend."""
         return {"learner_step": self.learner_step, "envstep": self.envstep}
 
     def with_own_buffer(self) -> "Trainee":
-        """The same policy with a new buffer: the one that it had is closed."""
+        """The same policy with a new buffer, since its old one is closed."""
         of = f"buffer_{self.player_id}" if self.player_id else "buffer"
         return replace(self, buffer_id=f"{of}_{uuid.uuid4().hex[:8]}")
 
     def trained(self, info: LearnerInfo) -> None:
-        """Take in a learner's report."""
+        """Process a learner's report."""
         self.learner_step = max(self.learner_step, as_count(info.get("learner_step")))
 
 
 @dataclass(eq=False)
 class OpenTask:
-    """What a collector is asked to do."""
+    """A collector's open task."""
 
     trainee: Trainee
     is_eval: bool
     settings: dict[str, object] = field(default_factory=dict)  # fields of ``collector_cfg``
     league_job: LeagueJob | None = None
-    since: float = 0.0  # when it was handed out, seconds
+    since: float = 0.0  # time of its assignment, in seconds
     steps: int = 0  # env steps reported so far
     is_closing: bool = False  # the collector was asked to stop
-    is_whole: bool = False  # as many episodes have ended as it has environments
-    is_last: bool = False  # it was handed out when training was over
+    is_whole: bool = False  # at least as many episodes have ended as it has environments
+    is_last: bool = False  # it was created after the end of training
     is_greedy: bool = False  # the collector explores as little as at the end of the run
-    #: What the policy's command mode gave, such as ``{"eps": 0.9}``.
+    #: Settings from the policy's command mode, such as ``{"eps": 0.9}``.
     collect_setting: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def source(self) -> str:
-        """Whose scalars its report becomes. Exploring collectors have their own: the ε and the
-        returns of greedy ones are others."""
+        """Prefix of the report's scalars. Exploring and greedy collectors have separate ones, since
+        their ε and returns differ."""
         if self.is_eval:
             return "evaluator"
         return "collector_greedy" if self.is_greedy else "collector"
 
     def count(self, steps: object) -> None:
-        """Count the env steps that the collector has made so far."""
+        """Count the env steps of the collector so far."""
         new = max(0, as_count(steps) - self.steps)
-        # Reports are sums of the task and may come late: only what is new counts.
+        # Reports contain sums over the task and may be late: count only the difference.
         self.steps += new
         if not self.is_eval:
             self.trainee.envstep += new
@@ -285,7 +285,7 @@ class OpenTask:
 
 
 class TaskSpace(Generic[Note]):
-    """Places for tasks: ``space`` may be open at once, with a note of each by its id."""
+    """Slots for tasks: ``space`` may be open at once; each has a note, by task id."""
 
     def __init__(self, kind: str, space: int) -> None:
         self.space = int(space)
@@ -298,18 +298,18 @@ class TaskSpace(Generic[Note]):
         return len(self.opened) < self.space
 
     def open(self, note: Note) -> str:
-        """Take a place; returns the id of the new task, unique over all runs."""
+        """Occupy a slot; returns the id of the new task, unique over all runs."""
         self.issued += 1
         task_id = f"{self._kind}_{self.issued}_{uuid.uuid4().hex[:8]}"
         self.opened[task_id] = note
         return task_id
 
     def close(self, task_id: object) -> Note | None:
-        """Return the place of a task: its note, or None if that was done before."""
+        """Free a task's slot; returns its note, or None if it was freed before."""
         return self.opened.pop(str(task_id), None)
 
 
-#: What workers report, and what serial runs call it.
+#: Reported figures, and their names in serial runs.
 _TAGS = {
     "real_episode_count": "episode_count",
     "step_count": "envstep_count",
@@ -324,21 +324,21 @@ _EVAL_TAGS = {
     "duration": "evaluate_time",
     "avg_time_per_episode": "avg_time_per_episode",
 }
-#: Times that are logged as rates, their inverse.
+#: Times that are logged as rates, their inverses.
 _RATES = {
     "avg_time_per_step": "avg_envstep_per_sec",
     "avg_time_per_train_sample": "avg_train_sample_per_sec",
     "avg_time_per_episode": "avg_episode_per_sec",
 }
 _EVAL_RATES = {"avg_time_per_step": "avg_envstep_per_sec"}
-#: What is unknown without an episode.
+#: Figures that are undefined without episodes.
 _OF_EPISODES = frozenset(name for name in _TAGS if "per_episode" in name or "reward" in name) | {
     "avg_time_per_episode"
 }
 
 
 def epsilon(setting: object) -> float:
-    """How much a collector explores by its task's ``collect_setting``; NaN if that has no eps."""
+    """The ε of a task's ``collect_setting``; NaN if there is none."""
     eps = setting.get("eps") if isinstance(setting, Mapping) else None
     return eps if isinstance(eps, int | float) else math.nan
 
@@ -353,7 +353,7 @@ def write_scalars(
 ) -> None:
     """Write a report under ``<source>_iter/`` and ``<source>_step/``.
 
-    Updates are those of the report's ``train_iter``, or ``learner_step``.
+    The iteration is the report's ``train_iter``, or else ``learner_step``.
     """
     train_iter = as_count(info["train_iter"]) if "train_iter" in info else learner_step
     for tag, value in _row(info, is_eval).items():
@@ -362,7 +362,7 @@ def write_scalars(
 
 
 def _row(info: CollectorReport, is_eval: bool) -> dict[str, float]:
-    """The figures of a report by the names of serial runs; nonsense is left out."""
+    """A report's figures by the names of serial runs; invalid ones are left out."""
     has_return = mean_return(info, is_eval) is not None
     given = {
         name: float(value)

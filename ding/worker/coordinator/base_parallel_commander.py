@@ -1,4 +1,4 @@
-"""The commanders by their names, and the plainest one."""
+"""The registry of commanders, and the simplest one."""
 
 import math
 from collections.abc import Callable
@@ -25,7 +25,7 @@ __all__ = [
 
 @COMMANDER_REGISTRY.register("naive")
 class NaiveCommander(PolicyCommander):
-    """Hands out tasks of one policy without end, and never evaluates.
+    """Creates tasks for one policy without end, and never evaluates.
 
     Args:
         cfg: The main config, or ``collector_task_space`` and ``learner_task_space`` alone.
@@ -40,12 +40,12 @@ class NaiveCommander(PolicyCommander):
 
     @property
     def collector_task_count(self) -> int:
-        """Tasks that are open."""
+        """Number of open tasks."""
         return len(self._collectors.opened)
 
     @property
     def learner_task_count(self) -> int:
-        """Tasks that are open."""
+        """Number of open tasks."""
         return len(self._learners.opened)
 
     def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> bool:

@@ -22,14 +22,14 @@ class _CommandMode(Protocol):
 
 
 class BaseSerialCommander(Configurable):
-    """Commander of a serial run: asks the command mode for settings before each round.
+    """Commander of a serial run: gets settings from the command mode before each round.
 
     Args:
-        cfg: Not read.
+        cfg: Ignored.
         learner: Has ``train_iter``.
         collector: Has ``envstep``.
-        evaluator: Not used.
-        replay_buffer: Not used.
+        evaluator: Ignored.
+        replay_buffer: Ignored.
         policy: Command mode of the policy.
 
     Example:
@@ -59,14 +59,14 @@ class BaseSerialCommander(Configurable):
         self._evaluator, self._replay_buffer, self._policy = evaluator, replay_buffer, policy
 
     def step(self) -> dict[str, Any]:
-        """Collect settings for now, such as ``{"eps": 0.9}``: keyword arguments of ``forward``."""
+        """Current collect settings, such as ``{"eps": 0.9}``: keyword arguments of ``forward``."""
         assert self._policy is not None, "set the policy's command mode first"
         facts = {"learner_step": self._learner.train_iter, "envstep": self._collector.envstep}
         return self._policy.get_setting_collect(facts)
 
     @property
     def policy(self) -> _CommandMode | None:
-        """The command mode that settings come from."""
+        """The command mode that provides the settings."""
         return self._policy
 
     @policy.setter

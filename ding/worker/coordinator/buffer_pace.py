@@ -1,4 +1,4 @@
-"""How much collectors may write, and whether a batch may be drawn: space and pace."""
+"""Limits for collectors and learners: disk space, and the ratio of drawn to collected samples."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,24 +7,24 @@ from typing import Any, Protocol, TypedDict
 from ding.data.buffer.rate_limiter import RateLimiter, SampleRatio
 from ding.utils.errors import ConfigError
 
-#: What an unlimited folder grants.
+#: Granted bytes without a limit.
 UNLIMITED = 1 << 62
-#: Collectors among which space is shared even before that number has come.
+#: Minimum number of collectors among which space is divided, even if fewer have joined.
 _FEWEST = 8
-#: Part of the rate limiter's span for which waiting collectors wait: not for each sample.
+#: Fraction of the rate limiter's span that must be free before waiting collectors continue.
 _WORTHWHILE = 0.25
-#: Bytes that a collector expects its next file to have in addition to the samples.
+#: A collector's estimate of the bytes of a file in addition to the samples.
 _FILE_SLACK = 8192
 
 
 class Tenant(Protocol):
-    """What has files in the folder."""
+    """A buffer with files in the folder."""
 
     @property
     def bytes(self) -> int: ...
 
     def evict(self, n_bytes: int) -> None:
-        """Release the oldest files, about ``n_bytes``."""
+        """Remove the oldest files, about ``n_bytes``."""
 
 
 @dataclass(slots=True)
@@ -34,15 +34,14 @@ class _Account:
 
     @property
     def left(self) -> int:
-        """Bytes that may be written, or are on the way to be reported."""
+        """Granted bytes that were not reported as written yet."""
         return self.granted - self.written
 
 
 class SpaceQuota:
-    """Keeps files and what may be written within bounds, for all buffers of a folder together.
+    """Limits written and granted bytes, for all buffers of a folder together.
 
-    Figures of a collector are sums since it came, so that an answer that is lost, or comes twice,
-    does no harm.
+    A collector's figures are sums since it joined, so that a lost or repeated answer has no effect.
 
     Args:
         max_bytes: Size of the folder; None for no limit.
@@ -55,17 +54,17 @@ class SpaceQuota:
         self.max_bytes = max_bytes or None
         self.tenants: list[Tenant] = []
         self._accounts: dict[str, _Account] = {}
-        self._reserved = 0  # what all accounts have left
+        self._reserved = 0  # granted bytes of all accounts that were not written yet
 
     def grant(self, worker: str, written: int, need: int, largest: int) -> int:
-        """The bytes that a worker may have written since it came, reported ones included.
+        """Total bytes that a worker may have written since it joined, including reported ones.
 
-        If there is too little space, old files leave, first those of the largest buffer.
+        If there is too little space, old files are evicted, first those of the largest buffer.
 
         Args:
-            written: Bytes that it has reported since it came.
-            need: Size of a file that waits for space, 0 if none does. It gets what it needs or
-                nothing: parts for several would keep all of them waiting.
+            written: Bytes that the worker has reported since it joined.
+            need: Size of a file that waits for space, else 0. It is granted completely or not at
+                all: partial grants to several workers would keep all of them waiting.
             largest: Size of the largest file so far.
         """
         if self.max_bytes is None:
@@ -73,14 +72,14 @@ class SpaceQuota:
         account = self._accounts.setdefault(worker, _Account())
         before = account.left
         account.written = max(account.written, written)
-        # What was written without being allowed is counted where the files are.
+        # Bytes written without permission are counted with the files.
         account.granted = account.written if need else max(account.granted, account.written)
         self._reserved += account.left - before
-        # With its window a worker can go on while its reports are on the way.
+        # The window lets a worker continue while its reports are in transit.
         share = self.max_bytes // (8 * max(len(self._accounts), _FEWEST))
         window = max(need, min(max(share, 2 * largest), self.max_bytes // 2))
         wish = max(window - account.left, 0)
-        # Half of the space is for samples, unless a worker can do nothing without it.
+        # Half of the space is reserved for samples, unless a worker is blocked.
         is_crowded = 2 * self._used() > self.max_bytes
         self._evict((wish if is_crowded else min(wish, max(need, largest))) - self._free())
         more = min(wish, self._free())
@@ -90,7 +89,7 @@ class SpaceQuota:
         return account.granted
 
     def forget(self, worker: str) -> None:
-        """A worker is lost; what it did not use is free again."""
+        """Free the unused grant of a lost worker."""
         account = self._accounts.pop(worker, None)
         if account is not None:
             self._reserved -= account.left
@@ -102,7 +101,7 @@ class SpaceQuota:
         return (self.max_bytes or 0) - self._used() - self._reserved
 
     def _evict(self, missing: int) -> None:
-        """Have old files leave; none if all of them would not be enough."""
+        """Evict old files; none if removing all of them would not suffice."""
         if not 0 < missing <= self._used():
             return
         for tenant in sorted(self.tenants, key=lambda tenant: -tenant.bytes):
@@ -113,8 +112,8 @@ class SpaceQuota:
 
 
 class RatioStatus(TypedDict):
-    """How often samples are drawn: what is aimed at, what it was so far, how many samples are still
-    to be drawn for those that were put in, and by how many that may be missed."""
+    """The ratio of drawn samples: its target, its value so far, the number of samples still to be
+    drawn for those that were added, and the tolerance of this number."""
 
     target: float
     reached: float | None
@@ -122,7 +121,7 @@ class RatioStatus(TypedDict):
     tolerance: float
 
 
-#: The ratio of a buffer without one: whatever comes, both sides may continue.
+#: The ratio of a buffer without a target: both sides may always continue.
 _FREE = SampleRatio(1.0, float(UNLIMITED), min_size=0)
 
 
@@ -131,20 +130,20 @@ class BufferPace(RateLimiter):
 
     Args:
         name: The buffer's name in errors.
-        ratio: Samples that are drawn for each one that is put in; None for as many as wanted.
-        space: Bytes that files may take.
+        ratio: Number of times that each added sample is drawn; None for no limit.
+        space: Quota of the files' bytes.
     """
 
     def __init__(self, name: str, ratio: SampleRatio | None, space: SpaceQuota) -> None:
         super().__init__(ratio or _FREE)
         self._name, self._space, self._is_free = name, space, ratio is None
-        # Collectors, and whether they may write less than there is space for.
+        # By collector: whether the ratio, not the space, limits it.
         self._paced: dict[str, bool] = {}
         self._largest = 0
-        self._row_bytes = 0.0  # of the chunk that came last
+        self._row_bytes = 0.0  # of the newest chunk
 
     def put_in(self, rows: int, size: int) -> None:
-        """A chunk has come."""
+        """Count a new chunk."""
         self._largest = max(self._largest, size)
         self._row_bytes = size / rows
         self.insert(rows)
@@ -153,25 +152,25 @@ class BufferPace(RateLimiter):
         return self._is_free or super().can_sample(n)
 
     def has_room(self) -> bool:
-        """Whether collectors may continue, or have to wait for the learner."""
+        """Whether collectors may continue; otherwise they wait for the learner."""
         return self._is_free or self.room >= max(1, int(_WORTHWHILE * self.span))
 
     def paces(self, worker: str) -> bool:
-        """Whether a collector may write no more because of the learner, not for lack of space."""
+        """Whether a collector is blocked by the learner, not by lack of space."""
         return self._paced.get(worker, False)
 
     def grant(self, worker: str, written: int, need: int = 0) -> int:
-        """The bytes that a collector may have written since it came, reported ones included.
+        """Total bytes that a collector may have written since it joined, including reported ones.
 
-        When the limit binds, and not the buffer's capacity, the oldest samples leave, so that no
-        collector waits for ever. While the learner has to draw more first, nothing may be written.
+        If the byte limit binds before the buffer's capacity, the oldest samples are evicted, so
+        that no collector waits forever. While the learner must draw more first, nothing is granted.
 
         Args:
-            written: Bytes of all its chunks that were reported (pushed) since it came.
-            need: As for `SpaceQuota.grant`.
+            written: Bytes of all its chunks that were reported (pushed) since it joined.
+            need: As in `SpaceQuota.grant`.
 
         Raises:
-            ConfigError: A chunk that is larger than the limit.
+            ConfigError: A chunk is larger than the limit.
         """
         limit = self._space.max_bytes
         if limit is not None and need > limit:
@@ -182,7 +181,7 @@ class BufferPace(RateLimiter):
         self._paced[worker] = True
         allowed = None
         if not self._is_free and self._row_bytes:
-            # In equal shares, rounded up: otherwise none could write when there is room for a few.
+            # In equal shares, rounded up: otherwise none could write if there is room for a few.
             rows = -(-self.room // len(self._paced))
             if not rows:
                 return written
@@ -194,12 +193,12 @@ class BufferPace(RateLimiter):
         return granted
 
     def forget_worker(self, worker: str) -> None:
-        """A collector has left or starts again: what it had not used is free."""
+        """Free the unused grant of a collector that has left or restarts."""
         self._space.forget(worker)
         self._paced.pop(worker, None)
 
     def ratio_status(self) -> RatioStatus | None:
-        """How often samples are drawn; None without a target."""
+        """The ratio's status; None without a target."""
         if self._is_free:
             return None
         return {
@@ -214,7 +213,7 @@ class BufferPace(RateLimiter):
         return {"largest": self._largest, "limiter": limiter}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from the state of another one, whatever its ratio."""
+        """Restore another object's state, whatever its ratio."""
         self._largest = int(state["largest"])
         if not self._is_free and state["limiter"] is not None:
             super().load_state_dict(state["limiter"])

@@ -28,27 +28,27 @@ _NO_LIMIT = 1 << 62
 
 
 class ChunkBuffer(ChunkTable):
-    """Which chunks a replay buffer needs, how many samples it has, and how fast it may be used.
+    """Tracks a replay buffer's chunks, counts its samples, and limits its use.
 
-    The samples are where they are trained on, in a learner's
+    The samples are stored in the learner's
     `ding.worker.replay_buffer.chunk_replay.ChunkReplay`. A chunk is named to the learner, which
-    reports when it has taken it in, and when its last sample has left; then it is removed. A
-    learner that begins again is named all chunks that are left. One message costs the same however
-    many chunks and samples there are.
+    reports when it has read the chunk, and when its last sample was evicted; the chunk is then
+    removed. A restarted learner is named all remaining chunks. The cost of a message hardly depends
+    on the number of chunks and samples.
 
-    The methods are called in the turn; those that remove files also take it themselves.
+    The methods are called within the turn; those that remove files also take it themselves.
 
     Args:
-        cfg: Config of the replay buffer; ``type`` names any registered one that samples rows.
-        store: Where the chunks are.
-        space: Bytes that the files of all buffers which share it may take.
-        name: Name in logs, tags and item ids; names of this buffer's chunks start with it.
-        ratio: Samples that are drawn for each one that is put in; None for as many as wanted.
-        turn: The run's; files are removed when it is over.
+        cfg: Config of the replay buffer, of any registered ``type`` that samples rows.
+        store: The store of the chunks.
+        space: Quota of the bytes of all buffers that share the folder.
+        name: Name in logs, tags and item ids; prefix of the names of this buffer's chunks.
+        ratio: Number of times that each added sample is drawn; None for no limit.
+        turn: The run's turn; files are removed after it.
 
     Attributes:
         cfg: Its config, as plain data.
-        push_count: Samples that came since the buffer was made.
+        push_count: Number of samples pushed since the buffer was created.
     """
 
     def __init__(
@@ -70,15 +70,15 @@ class ChunkBuffer(ChunkTable):
         defaults = kind.default_config() if hasattr(kind, "default_config") else {}
         size = own.get("replay_buffer_size", defaults.get("replay_buffer_size", _NO_LIMIT))
         self.capacity = int(size)
-        self._taken_in = 0  # samples that the replay buffer has, as it said last
+        self._taken_in = 0  # samples in the replay buffer, by its last report
         self._rows = RowServer(cfg, exp_name, name, tb_logger, self)
         controller = cfg.get("thruput_controller") or {}
-        # With which part of a batch the buffer begins to serve.
+        # Fraction of a batch from which on the buffer yields batches.
         self._least_part = min(float(controller.get("sample_min_limit_ratio", 1.0)), 1.0)
         self.pace = BufferPace(name, ratio, space)
         space.tenants.append(self)
         self.push_count = 0
-        self._refused_at = -1  # push count when the buffer in this process last gave no rows
+        self._refused_at = -1  # push count when the buffer in this process last yielded no rows
         self._has_evicted = self._closed = False
         self._gone_workers: set[str] = set()
         self._clearing = threading.Lock()
@@ -86,11 +86,11 @@ class ChunkBuffer(ChunkTable):
     # ------------------------------------------------------------------ in
 
     def push(self, meta: Mapping[str, object], envstep: int) -> None:
-        """Take in what a collector reports of a chunk, see `parse_meta`; a known one is skipped.
+        """Add a chunk that a collector reports, see `parse_meta`; a known one is skipped.
 
         Raises:
-            DataError: Not such a message; nothing is stored then.
-            ConfigError: A chunk that is larger than all files together may be.
+            DataError: The message is invalid; nothing is stored then.
+            ConfigError: The chunk is larger than the limit for all files.
         """
         data_id, rows, columns = parse_meta(meta)
         if "priority" in columns:
@@ -104,7 +104,7 @@ class ChunkBuffer(ChunkTable):
         facts = cast("dict[str, Json]", {k: v for k, v in meta.items() if k != "data_id"})
         if "sample_num" in meta:
             facts = {name: facts[name] for name in _REPORTED if name in facts}
-        # A report may come twice: a collector that did not get the answer sends it again.
+        # A collector that did not receive the answer repeats its report.
         if self._closed or self.find(data_id) is not None:
             return
         self._add(data_id, rows, size, facts)
@@ -114,29 +114,30 @@ class ChunkBuffer(ChunkTable):
     # ------------------------------------------------------------------ for a learner's session
 
     def begin(self) -> None:
-        """A learner begins: it is named all chunks that are left."""
+        """A learner begins: all remaining chunks will be named to it."""
         super().begin()
         self._taken_in = 0
 
     def note_replay(
         self, received: Iterable[str], left: Iterable[str], rows: int, is_starved: bool = False
     ) -> None:
-        """The replay buffer has ``received`` chunks, has no samples any more of those that have
-        ``left``, and has ``rows`` samples, too few for a batch if it ``is_starved``."""
+        """Process the replay buffer's report: it has read the chunks ``received``, contains no
+        samples of the chunks ``left``, and has ``rows`` samples; ``is_starved``: too few for a
+        batch."""
         with self._turn:
             self._taken_in = rows
             self._receive(received)
             self._leave(filter(None, map(self.find, left)))
-            # With samples on their way, the draws that are due can still be made.
+            # If samples are in transit, the due draws can still be made.
             if is_starved and not self.on_the_way:
                 self.pace.starve()
             self._turn.later(self.remove_unused)
 
     def permit(self, batch_size: int, wanted: int) -> int:
-        """How many batches may be drawn now, ``wanted`` at most; they are counted as drawn."""
+        """Number of batches that may be drawn now, at most ``wanted``; counted as drawn."""
         if not self._has_enough(batch_size):
-            # What the buffer has lost unused can never be drawn: the collectors would wait for that
-            # for ever.
+            # Samples that were evicted unused can never be drawn: without this, collectors would
+            # wait for these draws forever.
             self.pace.starve()
             return 0
         count = 0
@@ -146,21 +147,21 @@ class ChunkBuffer(ChunkTable):
         return count
 
     def holds_learner(self, batch_size: int) -> bool:
-        """Whether an available batch may only be drawn after collectors have sent more samples."""
+        """Whether a batch is available, but only permitted after collectors send more samples."""
         return self._has_enough(batch_size) and not self.pace.can_sample(batch_size)
 
     def _has_enough(self, batch_size: int) -> bool:
-        """Whether there are enough samples for a batch, judging by their number."""
+        """Whether the number of samples suffices for a batch."""
         least = min(batch_size * self._least_part, self.capacity)
-        # A buffer that refused will do so again until there is more.
+        # A buffer that yielded no batch needs more samples first.
         is_refused = self.push_count == self._refused_at
         return not (self._closed or is_refused) and self.count() >= max(least, 1)
 
     # ------------------------------------------------------------------ for foreign learners
 
     def sample_rows(self, batch_size: int, cur_learner_iter: int) -> list[dict[str, Json]] | None:
-        """Draw a batch, from a buffer in this process, for a learner that knows of no chunks:
-        metadata of each sample, with its ``row`` in the file and the ``batch_id`` for `release`."""
+        """Draw a batch from a buffer in this process, for a learner that does not support chunks:
+        each sample's metadata, with its ``row`` in the file and the ``batch_id`` for `release`."""
         news = self._rows.take_in(self.take_chunks())
         self.note_replay(news.received, news.left, news.rows, news.starved)
         for data_id, cause in news.bad:
@@ -176,19 +177,19 @@ class ChunkBuffer(ChunkTable):
         return rows
 
     def release(self, rows: Sequence[Mapping[str, Json]]) -> None:
-        """The rows of a batch are not needed any more."""
+        """Release the rows of a batch, which are not needed any more."""
         with self._turn:
             self._rows.release(rows)
             self._turn.later(self.remove_unused)
 
     def update(self, priority_info: Mapping[str, object]) -> None:
-        """Give samples that `sample_rows` drew the priorities that learning gave them."""
+        """Set the priorities of samples that `sample_rows` drew."""
         self._rows.update(priority_info)
 
-    # ------------------------------------------------------------------ chunks that go early
+    # ------------------------------------------------------------------ early removal of chunks
 
     def drop_chunk(self, data_id: str, cause: str) -> int:
-        """Never draw the samples of a chunk again, and remove its file; returns their number."""
+        """Exclude a chunk's samples from sampling, and remove its file; returns their number."""
         with self._turn:
             chunk = self.find(data_id)
             if chunk is None or not chunk.is_live:
@@ -201,12 +202,12 @@ class ChunkBuffer(ChunkTable):
         return chunk.rows
 
     def evict(self, n_bytes: int) -> None:
-        """Remove the oldest chunks, of ``n_bytes``; a learner keeps the samples that it has."""
+        """Remove the oldest chunks, ``n_bytes`` in total; samples in the learner stay."""
         kept, n_chunk_bytes = max(self.kept_rows, 1), max(self.bytes, 1)
-        # Before they leave: it is an estimate by the chunks that are stored now.
+        # Computed before the removal, from the chunks that are still stored.
         fit = int((self.max_bytes or 0) * kept / n_chunk_bytes)
         oldest: list[Chunk] = []
-        # Those that the learner has, first: the others are lost to it when their files are removed.
+        # First the chunks that the learner has read: the others would be lost to it.
         for chunk in itertools.chain(self._received.values(), self._unsent.values()):
             if n_bytes <= 0:
                 break
@@ -225,11 +226,11 @@ class ChunkBuffer(ChunkTable):
             )
 
     def forget_worker(self, worker: str) -> None:
-        """A collector has left or starts again: what it had written and not reported is removed,
-        and what it had not used is free."""
+        """A collector has left or restarts: remove its unreported chunks, and free its unused
+        grant."""
         with self._turn:
             self._gone_workers.add(worker)
-        # Of a thousand that are lost at once, few look through the store, the others wait.
+        # If many collectors are lost at once, one at a time searches the store.
         with self._clearing:
             with self._turn:
                 gone, self._gone_workers = self._gone_workers, set()
@@ -241,12 +242,12 @@ class ChunkBuffer(ChunkTable):
     # ------------------------------------------------------------------ facts
 
     def count(self) -> int:
-        """Samples that can be drawn, those on their way included."""
+        """Number of samples that can be drawn, including those in transit."""
         return min(self._taken_in + self.on_the_way, self.capacity)
 
     @property
     def max_bytes(self) -> int | None:
-        """Bytes that they may have, with those of all buffers that share the space."""
+        """Byte limit for all buffers that share the space."""
         return self._space.max_bytes
 
     # ------------------------------------------------------------------ state and end
@@ -260,9 +261,9 @@ class ChunkBuffer(ChunkTable):
         }
 
     def load_state_dict(self, state: State) -> list[str]:
-        """Continue from the state of another one; files that it did not know are removed.
+        """Restore another buffer's state; files that it did not know are removed.
 
-        Returns the chunks that are dropped because their files are missing or have another size.
+        Returns the chunks that are dropped because their files are missing or differ in size.
         """
         with self._turn:
             gone = self._load_table(state["chunks"])
@@ -274,7 +275,7 @@ class ChunkBuffer(ChunkTable):
         return gone
 
     def close(self, remove_files: bool) -> None:
-        """End, and perhaps remove all chunks of this buffer, known or not, finished or not."""
+        """Close the buffer; optionally remove all its chunk files, also unknown and unfinished."""
         with self._turn:
             if self._closed:
                 return
@@ -286,12 +287,12 @@ class ChunkBuffer(ChunkTable):
             self._space.tenants.remove(self)
 
 
-#: What learners need to know of the samples of a chunk.
+#: Metadata of a chunk's samples that learners need.
 _REPORTED = ("sample_num", "collect_iter", "priority")
 
 
 def _plain(cfg: object) -> Json:
-    """Config as plain data, which can be stored."""
+    """A config as plain data, which can be saved."""
     if isinstance(cfg, Mapping):
         return {str(key): _plain(value) for key, value in cfg.items()}
     if isinstance(cfg, list | tuple):

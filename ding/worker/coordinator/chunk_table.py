@@ -1,4 +1,4 @@
-"""The chunks of a buffer: who needs them, and their removal from the store."""
+"""Tracks which chunks of a buffer are needed, and removes the others from the store."""
 
 import itertools
 import logging
@@ -17,20 +17,20 @@ from .turn import Turn
 
 _logger = logging.getLogger(__name__)
 _MOST_ROWS = 1 << 24
-#: Chunks that one message names at most.
+#: Maximum number of chunks named in one message.
 _MOST_NAMED = 2048
 
 
 def parse_meta(meta: object) -> tuple[str, int, dict[str, np.ndarray]]:
-    """Name and number of samples of a chunk, and the columns that its rows are known by.
+    """Name and number of samples of a chunk, and the columns of metadata per sample.
 
     Args:
-        meta: ``data_id``; ``sample_num`` (1 without it), ``collect_iter`` (-1 without it) and
-            ``priority``, one value for all samples or one for each. A file that holds a trajectory
-            of which one step is the sample has ``unroll_split_begin``.
+        meta: ``data_id``; ``sample_num`` (default 1), ``collect_iter`` (default -1) and
+            ``priority``, one value for all samples or one for each. For a trajectory of which one
+            step is the sample, ``unroll_split_begin``.
 
     Raises:
-        DataError: Not such a message.
+        DataError: The message is invalid.
     """
     if not isinstance(meta, Mapping) or not isinstance(meta.get("data_id"), str):
         raise DataError(f"metadata must be a mapping with data_id, got {_short(meta)}")
@@ -78,27 +78,27 @@ def _short(value: object) -> str:
 
 @dataclass(slots=True, eq=False)
 class Chunk:
-    """Samples that were written together: name in the store, ascending number, samples, bytes."""
+    """Samples that were written together: name, ascending number, sample count, bytes."""
 
     data_id: str
     number: int
     rows: int
     size: int
-    facts: dict[str, Json]  # what a learner needs to know of it in addition to its name
-    is_live: bool = True  # whether a replay buffer has its samples, or is to have them
-    pins: int = 0  # batches on the way that need it
+    facts: dict[str, Json]  # what a learner needs to know in addition to the name
+    is_live: bool = True  # whether a replay buffer has its samples, or will read them
+    pins: int = 0  # batches in transit that need it
 
 
 class ChunkTable:
-    """Knows which chunks a replay buffer has or is to have, and which batches on the way need them.
+    """Tracks which chunks a replay buffer has or will read, and which batches in transit need them.
 
-    A chunk that neither needs is removed from the sample store by the next `remove_unused`; until
-    then its bytes count. The methods that remove take the turn themselves, the others are called
-    in it.
+    The next `remove_unused` removes a chunk that neither needs from the sample store; until then
+    its bytes count. The methods that remove take the turn themselves, the others are called within
+    it.
 
     Args:
-        store: Where the chunks are.
-        turn: Is not held while chunks are removed, as disks may be slow.
+        store: The store of the chunks.
+        turn: Is not held while chunks are removed, since disks may be slow.
     """
 
     def __init__(self, store: SampleStore, turn: Turn) -> None:
@@ -106,30 +106,30 @@ class ChunkTable:
         self._forget()
 
     def _forget(self) -> None:
-        # All by ascending numbers: the oldest first.
+        # All ordered by number, oldest first.
         self._chunks: dict[int, Chunk] = {}
         self._unsent: dict[int, Chunk] = {}  # not named to the learner yet
-        self._received: dict[int, Chunk] = {}  # taken in by the replay buffer
+        self._received: dict[int, Chunk] = {}  # read by the replay buffer
         self._by_id: dict[str, Chunk] = {}
         self._next = 0
-        # Chunks that nothing may need any more.
+        # Chunks that the replay buffer does not need any more.
         self._left: dict[int, Chunk] = {}
-        self.kept_rows = self.bytes = 0  # of all chunks that have not been removed
-        self.on_the_way = 0  # samples of live chunks that the replay buffer has not taken in yet
+        self.kept_rows = self.bytes = 0  # of all chunks that were not removed
+        self.on_the_way = 0  # samples of live chunks that the replay buffer has not read yet
 
     @property
     def files(self) -> int:
-        """Files that samples or batches on the way refer to."""
+        """Number of files to which samples or batches in transit refer."""
         return len(self._by_id)
 
     def find(self, key: str | int) -> Chunk | None:
-        """The chunk of a name, or of a number."""
+        """The chunk of a name or number."""
         return self._by_id.get(key) if isinstance(key, str) else self._chunks.get(key)
 
     # ------------------------------------------------------------------ what a learner has
 
     def _add(self, data_id: str, rows: int, size: int, facts: dict[str, Json]) -> None:
-        """A replay buffer is to have a chunk."""
+        """Add a chunk for the replay buffer."""
         chunk = Chunk(data_id, self._next, rows, size, facts)
         self._next += 1
         self._chunks[chunk.number] = self._unsent[chunk.number] = self._by_id[data_id] = chunk
@@ -138,13 +138,13 @@ class ChunkTable:
         self.on_the_way += rows
 
     def begin(self) -> None:
-        """A learner begins: it is named all chunks that are left."""
+        """A learner begins: all remaining chunks will be named to it."""
         self._received = {}
         self._unsent = {number: chunk for number, chunk in self._chunks.items() if chunk.is_live}
         self.on_the_way = sum(chunk.rows for chunk in self._unsent.values())
 
     def take_chunks(self) -> tuple[ChunkReport, ...]:
-        """What the learner has not been named yet, a message full of it."""
+        """The chunks that were not named to the learner yet, as many as fit in one message."""
         numbers = list(itertools.islice(self._unsent, _MOST_NAMED))
         named = map(self._unsent.pop, numbers)
         return tuple(
@@ -153,7 +153,7 @@ class ChunkTable:
         )
 
     def _receive(self, data_ids: Iterable[str]) -> None:
-        """The replay buffer has taken in these chunks."""
+        """The replay buffer has read these chunks."""
         for chunk in filter(None, map(self.find, data_ids)):
             if chunk.is_live and chunk.number not in self._received:
                 self.on_the_way -= chunk.rows
@@ -168,12 +168,12 @@ class ChunkTable:
             if self._received.pop(chunk.number, None) is None:
                 self.on_the_way -= chunk.rows
             self._unsent.pop(chunk.number, None)
-            # It stays in the table until its file is removed: batches on the way may need it.
+            # It stays in the table until its file is removed: batches in transit may need it.
             chunk.is_live = False
             self._left[chunk.number] = chunk
 
     def pin(self, chunks: Iterable[Chunk], batches: int) -> None:
-        """Count the batches on the way that need these chunks: 1 for one more, -1 for one fewer."""
+        """Change the number of batches in transit that need these chunks, by 1 or -1."""
         for chunk in chunks:
             chunk.pins += batches
             self._left[chunk.number] = chunk
@@ -181,15 +181,15 @@ class ChunkTable:
     # ------------------------------------------------------------------ files
 
     def _size_of(self, data_id: str, reported: object) -> int:
-        """Bytes of a chunk; what its writer reported if it cannot be looked up."""
-        # Not the writer's word: the limit on the store's bytes must hold whatever a worker reports.
+        """Bytes of a chunk; the reported size if the chunk cannot be looked up."""
+        # The limit on the store's bytes must hold even if a worker reports wrong sizes.
         found = self._store.size(data_id)
         if found is not None:
-            return found  # else a learner that needs it will report the chunk as bad
+            return found  # else the learner will report the chunk as bad
         return reported if isinstance(reported, int) and reported >= 0 else 0
 
     def remove_unused(self) -> None:
-        """Remove chunks that neither replay buffer nor batches need any more."""
+        """Remove chunks that neither the replay buffer nor batches need any more."""
         with self._turn:
             left, self._left = self._left, {}
             unused = [chunk for chunk in left.values() if not (chunk.is_live or chunk.pins)]
@@ -206,17 +206,17 @@ class ChunkTable:
     def _remove(self, data_id: str) -> None:
         try:
             self._store.remove(data_id)
-        except CheckpointWriteError as error:  # the end of the run tries again
+        except CheckpointWriteError as error:  # removed again at the end of the run
             _logger.warning("a file of used data stays: %s", error)
 
     def _remove_strangers(self, names: re.Pattern[str]) -> None:
-        """Remove what matches, finished or not, and is no chunk that is needed."""
+        """Remove matching files, also unfinished ones, that are not needed chunks."""
         with self._turn:
             known = set(self._by_id)
         self._store.clear(names, keep=known)
 
     def _remove_all(self, names: re.Pattern[str]) -> None:
-        """Remove all chunks, and all that matches."""
+        """Remove all chunks, and all matching files."""
         with self._turn:
             known = set(self._by_id)
         for data_id in known:
@@ -226,7 +226,7 @@ class ChunkTable:
     # ------------------------------------------------------------------ state
 
     def _table_state(self) -> State:
-        """The live chunks; pins are of batches that no learner waits for after a restart."""
+        """The live chunks; without pins, since their batches do not survive a restart."""
         chunks = [chunk for chunk in self._chunks.values() if chunk.is_live]
         return {
             "next": self._next,
@@ -238,14 +238,14 @@ class ChunkTable:
         }
 
     def _load_table(self, state: State) -> list[str]:
-        """Continue from a state; returns the chunks whose files are missing or of another size."""
+        """Restore a state; returns the chunks whose files are missing or differ in size."""
         self._forget()
         columns = (state[name].tolist() for name in ("number", "rows", "size"))
         for data_id, number, rows, size, facts in zip(state["data_id"], *columns, state["facts"]):
             self._next = number
             self._add(data_id, rows, size, facts)
         self._next = state["next"]
-        # A file that a crash has cut short has its name, but not its size.
+        # A file truncated by a crash has the right name, but another size.
         gone = [c for c in self._chunks.values() if self._store.size(c.data_id) != c.size]
         self._leave(gone)
         return [chunk.data_id for chunk in gone]

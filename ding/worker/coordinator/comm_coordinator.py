@@ -1,4 +1,4 @@
-"""Drives the core: a thread for each worker does what the core decides."""
+"""Drives the core: a thread per worker executes the core's decisions."""
 
 import logging
 import threading
@@ -28,12 +28,12 @@ class CommCoordinator:
     """Assigns tasks to the workers that its control finds; implements `Arrivals`.
 
     Args:
-        cfg: The compiled config; ``cfg.system.coordinator`` has the seconds that workers have for
-            their answers, and what `HttpWorkers` reads.
+        cfg: The compiled config; ``cfg.system.coordinator`` contains the time limits of answers in
+            seconds, and the keys of `HttpWorkers`.
         callback_fn: The coordinator; or functions, see `CALLBACKS`.
-        status: Returns what ``ding status`` shows.
-        control: The way to the workers; by HTTP if not given.
-        turn: Is taken for each call of the core; a new one if not given.
+        status: Returns the facts for ``ding status``.
+        control: Connects to the workers; HTTP if not given.
+        turn: Held during each call of the core; a new one if not given.
 
     Attributes:
         core: Decides what each worker does next.
@@ -59,22 +59,22 @@ class CommCoordinator:
             workers = HttpWorkers(own)
             control = RunControl(workers, workers.specs)
         self._control = control
-        # Those that the run starts are expected as well: only others are beyond the config.
+        # Workers started by the run are expected as well; only others count as additional.
         started = section(cfg, "main", "policy", "collect", "collector").get("collector_num") or 0
         self.core = Core(self.events, max(len(own.get("collector") or {}), int(started)))
         self._turn = Turn() if turn is None else turn
         self._threads: dict[WorkerSession, threading.Thread] = {}
-        self._woken: dict[WorkerSession, threading.Event] = {}  # those threads wait for
+        self._woken: dict[WorkerSession, threading.Event] = {}  # events of the workers' threads
         self._task_ended = threading.Condition()
 
     def start(self) -> None:
-        """Begin to accept workers; a `PortTakenError` if another program listens on the port."""
+        """Start to accept workers; raises `PortTakenError` if another program uses the port."""
         self._control.start(self)
 
     def close(self) -> None:
         """Release all workers, within seconds."""
         with self._turn:
-            # First: a worker that joins from now on gets no session that would have to end, too.
+            # First: workers that join from now on must not get a session.
             self.core.is_closing = True
             for session in self.core.workers.values():
                 self.core.end(session, "the run is over")
@@ -84,7 +84,7 @@ class CommCoordinator:
         if not self._control.close(durations.COMM_CLOSE):
             self._logger.warning("the server still works after %g s", durations.COMM_CLOSE)
         for thread in threads:
-            # One may have been made just now, and not be started yet.
+            # A thread may have been created just now, and not be started yet.
             if thread.is_alive() and thread is not threading.current_thread():
                 thread.join(max(0.1, deadline - time.monotonic()))
                 if thread.is_alive():
@@ -92,32 +92,32 @@ class CommCoordinator:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port where others find the run, once it was started."""
+        """Host and port of the run, after `start`."""
         return split_http_address(self._control.address)[:2]
 
     def send_collector_task(self, collector_task: Task) -> bool:
-        """Give the task to a collector that is free; whether there is one."""
+        """Assign the task to an idle collector; returns whether there is one."""
         return self.send("collector", collector_task)
 
     def send_learner_task(self, learner_task: Task) -> bool:
-        """Give the task to a learner that is free; whether there is one."""
+        """Assign the task to an idle learner; returns whether there is one."""
         return self.send("learner", learner_task)
 
     def send(self, kind: Kind, task: Task) -> bool:
-        """Give the task to a worker of that kind that is free; whether there is one."""
+        """Assign the task to an idle worker of that kind; returns whether there is one."""
         with self._turn:
             is_sent = self.core.send(kind, task)
             self._wake()
         return is_sent
 
     def schedule(self) -> None:
-        """Give out the tasks that can be given out now."""
+        """Assign all tasks that can be assigned now."""
         with self._turn:
             self.core.schedule(time.monotonic())
             self._wake()
 
     def close_tasks(self, timeout: float) -> bool:
-        """Let all open tasks end; whether they have within ``timeout`` seconds."""
+        """End all open tasks; returns whether they end within ``timeout`` seconds."""
         with self._turn:
             self.core.close_tasks()
             self._wake()
@@ -128,19 +128,19 @@ class CommCoordinator:
             )
 
     def sessions(self) -> list[WorkerSession]:
-        """The workers that have come."""
+        """The workers that have joined."""
         return list(self.core.workers.values())
 
     def workers(self) -> list[WorkerSession | Awaited]:
-        """All workers: those that have come, and those that should be there and are not."""
+        """All workers: those that have joined, and those that are expected and missing."""
         found: dict[str, WorkerSession | Awaited] = {one.name: one for one in self.sessions()}
         found.update({worker.name: worker for worker in self._control.awaited()})
-        # A worker is awaited before its session ends, and until the next one has begun.
+        # A worker is awaited before its session ends, and until its next one begins.
         found.update({session.name: session for session in self.sessions()})
         return list(found.values())
 
     def _drive(self, worker: WorkerSession, woken: threading.Event) -> None:
-        """Do for a worker what the core decides, until its session is over."""
+        """Execute the core's decisions for a worker until its session ends."""
         given: object = None
         try:
             while not isinstance(move := self._next(worker, given), Leave):
@@ -151,39 +151,39 @@ class CommCoordinator:
                     seconds = move.until - time.monotonic()
                     woken.wait(None if seconds == FOREVER else max(seconds, 0.0))
                     woken.clear()
-        except BaseException as err:  # whatever it was: nothing else looks after the worker
+        except BaseException as err:  # no other thread handles this worker
             self.fatal(f"the session of {worker.name} failed: {error_line(err)}")
             _logger.exception("the session of %s failed", worker.name)
 
     def _ask(self, worker: WorkerSession, request: Request[Any]) -> object:
-        """The answer of a worker, or its failure."""
+        """A worker's answer, or its failure."""
         try:
             return worker.arrival.peer.ask(request, self._limit(request))
         except WorkerFailed as err:
             return err
-        except Exception as err:  # a bug of the carrier's: it must not end the run
+        except Exception as err:  # a bug in the engine must not end the run
             _logger.exception("the carrier of %s failed", worker.name)
             return SideFailed(error_line(err))
 
     def _limit(self, request: Request[Any]) -> float:
-        """Seconds that a worker has for its answer."""
+        """Time limit of an answer, in seconds."""
         match request:
             case StartTask():
                 return self._start_limit
             case CloseTask():
                 return durations.CLOSE_TIMEOUT
             case TrainRequest(rows=rows) if rows is not None:
-                return durations.LEARN_TIMEOUT  # it is answered when it has been trained on
+                return durations.LEARN_TIMEOUT  # answered after training
         return durations.STEP_TIMEOUT
 
     def _next(self, worker: WorkerSession, given: object) -> Move:
-        """What to do for a worker; one that left is released."""
+        """The next move of a worker; releases a worker that left."""
         with self._turn:
             move = self.core.next(worker, given, time.monotonic())
             self._wake()
         if isinstance(move, Leave):
             if move.cause is not None:
-                # First, so that it is awaited as soon as its session is forgotten.
+                # First, so that the worker is awaited as soon as its session is removed.
                 self._control.release(worker.arrival, move.cause)
             with self._turn:
                 self.core.left(worker)
@@ -194,13 +194,13 @@ class CommCoordinator:
         return move
 
     def _wake(self) -> None:
-        """Wake the threads of sessions that have something to decide."""
+        """Wake the threads of sessions for which a decision is due."""
         woken, self.core.woken = self.core.woken, set()
         for worker in woken & self._woken.keys():
             self._woken[worker].set()
 
     def came(self, arrival: Arrival) -> None:
-        """Start a session, and its thread, for a worker that has announced itself."""
+        """Start a session and its thread for a worker that has joined."""
         with self._turn:
             session = self.core.came(arrival, time.monotonic())
             self._wake()
@@ -216,8 +216,8 @@ class CommCoordinator:
         thread.start()
 
     def lost(self, arrival: Arrival, cause: str) -> None:
-        """End the session of a lost worker; an earlier life of the name is ignored."""
-        # Compared by arrival: a loss that is reported late must not end the worker's next life.
+        """End the session of a lost worker; ignored if the worker has joined again."""
+        # Compared by arrival: a late report must not end the worker's next session.
         session = self.core.workers.get(arrival.name)
         if session is not None and session.arrival is arrival:
             with self._turn:
@@ -225,7 +225,7 @@ class CommCoordinator:
                 self._wake()
 
     def status(self) -> Mapping[str, object]:
-        """The run as ``GET /status`` shows it."""
+        """The facts of the run, for ``GET /status``."""
         return self._status()
 
     def warn(self, source: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The centre of a parallel run: it hands out tasks, and data goes through its buffers."""
+"""The coordinator of a parallel run: it assigns tasks, and tracks data in its buffers."""
 
 import contextlib
 import copy
@@ -37,44 +37,44 @@ from .turn import Turn, in_turn
 __all__ = ["Coordinator", "TaskState"]
 
 _logger = logging.getLogger(__name__)
-#: Workers whose use of the machine is logged; the status has that of all.
+#: Maximum number of workers whose resource usage is logged; the status contains that of all.
 _MOST_LOGGED = 64
-#: What the run's record has of the facts at its end.
+#: Facts at the end of the run that its record contains.
 _SUMMARY = ("best_return", "envstep", "train_iter")
 
 
 class Coordinator(RunEvents, Configurable):
-    """Hands tasks of the commander to workers, and data of collectors to learners.
+    """Assigns a commander's tasks to workers, and collectors' data to learners.
 
     Args:
         cfg: Compiled config with ``main`` and ``system``.
         run_log: The run's folder, for scalars and ``run.json``.
         console: The display.
-        engine: What carries the run; HTTP and the folders of the config if not given.
-        callbacks: Are called with what the run does, and may end it.
+        engine: The transport of the run; HTTP and the folders of the config if not given.
+        callbacks: Called with events of the run; they may end it.
 
     Raises:
         ConfigError: The commander cannot be made, or has fewer learners than it trains policies.
 
     Attributes:
-        commander: What decides which tasks there are.
+        commander: Decides which tasks there are.
     """
 
     config: State = dict(
         collector_task_timeout=durations.COLLECTOR_TASK_TIMEOUT,
         learner_task_timeout=durations.LEARNER_TASK_TIMEOUT,
         operator_server=dict(),
-        # Seconds between signs of life of a worker, and without any after which it is lost.
+        # Seconds between heartbeats of a worker, and without any after which it counts as lost.
         heartbeat_span=durations.HEARTBEAT,
         heartbeat_tolerance=durations.HEARTBEAT_TOLERANCE,
-        # Seconds that a worker has for beginning a task, with its environments or its model.
+        # Time limit for a worker to begin a task, with its environments or its model, in seconds.
         start_timeout=durations.START_TIMEOUT,
-        # Failures in a row without progress after which the run ends.
+        # Maximum number of consecutive failures without progress before the run ends.
         max_task_retry=3,
-        # Bytes that collected data may take in path_data.
+        # Maximum bytes of collected data in path_data.
         path_data_limit=2 * 1024**3,
-        # How often a sample is drawn on average: a number, 'auto' as in serial mode, or None for as
-        # often as the learner can; and by how many samples that may be missed, None: 32 batches.
+        # Replay ratio, the average number of times a sample is drawn: a number, 'auto' as in serial
+        # mode, or None for as often as the learner can; and its tolerance, None: 32 batches.
         samples_per_insert="auto",
         samples_per_insert_tolerance=None,
         # Seconds between saves of the state.
@@ -90,7 +90,7 @@ class Coordinator(RunEvents, Configurable):
         engine: Engine | None = None,
         callbacks: Callbacks | None = None,
     ) -> None:
-        self._closed = True  # until everything exists
+        self._closed = True  # until construction is complete
         self._main = cfg["main"]
         given = cfg["system"]["coordinator"]
         self._cfg = EasyDict(deep_merge_dicts(self.default_config(), dict(given)))
@@ -137,7 +137,7 @@ class Coordinator(RunEvents, Configurable):
             control=engine.control,
             turn=turn,
         )
-        # Its children are workers, which report their own figures.
+        # Without child processes, which are workers with their own reports.
         self._usage = UsageMeter(children=False)
         self._loop_thread: threading.Thread | None = None
         self._address_file: str | None = None
@@ -155,7 +155,7 @@ class Coordinator(RunEvents, Configurable):
     # ------------------------------------------------------------------ life
 
     def start(self) -> None:
-        """Listen and begin to hand out tasks; does not wait.
+        """Listen and start to assign tasks; does not wait.
 
         Raises:
             PortTakenError: Another program listens on the port.
@@ -165,7 +165,7 @@ class Coordinator(RunEvents, Configurable):
             saved = self._state.load(self._resume)
             if saved is not None:
                 self.load_state_dict(saved)
-            # After the state: workers that join at once must meet the buffers and tasks of before.
+            # After loading the state: workers that join at once need its buffers and tasks.
             self._comm.start()
             self._address_file = write_address(self.exp_name, self.address)
             self.view.log(f"the run's page is http://{joined(*self.address)}/")
@@ -179,25 +179,25 @@ class Coordinator(RunEvents, Configurable):
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port where it listens, once it was started."""
+        """Host and port on which it listens, after `start`."""
         return self._comm.address
 
     @property
     def port(self) -> int:
-        """Where it listens, once it was started."""
+        """The port on which it listens, after `start`."""
         return self.address[1]
 
     def close(self) -> None:
-        """End the run, let the workers go, and remove data and weights files."""
+        """End the run, release the workers, and remove data and weights files."""
         if self._closed:
             return
         self._closed = True
         self.stop("the coordinator was closed")
-        with contextlib.ExitStack() as last:  # whatever goes wrong before
+        with contextlib.ExitStack() as last:  # runs even if earlier steps fail
             last.callback(self._tell_end)
             last.callback(self._remove_files)
             last.callback(self._comm.close)
-            # Before that: workers that are released look there for the reason.
+            # Before that, since released workers read the reason there.
             last.callback(self._note_end)
             if self._loop_thread is not None:
                 self._loop_thread.join(durations.LOOP_CLOSE)
@@ -222,11 +222,11 @@ class Coordinator(RunEvents, Configurable):
                 self.log.note(reason=f"{self.verdict.reason}; {problem}")
 
     def _close_tasks(self) -> None:
-        """End the tasks, and save the state to resume from."""
+        """End the tasks, and save a state to resume from."""
         state = self._ask_to_end()
-        # A run that has ended starts from the beginning, unless --resume asks to continue it.
+        # A finished run starts from the beginning, unless --resume asks to continue it.
         self._state.is_of_end = self.verdict is not None and self.verdict.exit_status == 0
-        # Before the tasks end, which may hang: a killed process has its state then.
+        # Before the tasks end, which may hang: if the process is killed, its state is saved.
         self._state.save(lambda: state)
         self._comm.close_tasks(durations.LOOP_CLOSE)
         # Workers have reported more since then, which a learner's own state contains.
@@ -237,7 +237,7 @@ class Coordinator(RunEvents, Configurable):
         """Ask all tasks to end; returns the state to resume from, of the moment before."""
         try:
             if self._last_state is None:
-                # Without buffers: the end removes the files that they refer to.
+                # Without buffers, whose files are removed at the end.
                 self._last_state = {**self.state_dict(), "buffers": {}}
                 self._counts_last_reports = bool(self.ask(self.commander.note_end))
         finally:
@@ -253,13 +253,13 @@ class Coordinator(RunEvents, Configurable):
         return late
 
     def __del__(self) -> None:
-        # Only ask the run to end; `close` releases workers and joins threads.
+        # Only request the end; `close` releases workers and joins threads.
         with contextlib.suppress(Exception):
             if not self._closed:
                 self.stop("the coordinator was deleted")
 
     def _remove_files(self) -> None:
-        has_started = self._loop_thread is not None  # else they are those of a run that was killed
+        has_started = self._loop_thread is not None  # else the files belong to a killed run
         while self.buffers:
             self.buffers.popitem()[1].close(remove_files=has_started)
         if has_started:
@@ -269,7 +269,7 @@ class Coordinator(RunEvents, Configurable):
             self.files.remove_paths([self._address_file])
 
     def _note_weights(self) -> None:
-        """Note weights that are not those of a task, such as a league's old players."""
+        """Note weights that belong to no task, such as a league's snapshots, for their removal."""
         self.files.note("weights", self.ask(self.commander.weights_files) or [])
 
     # ------------------------------------------------------------------ the loop
@@ -288,13 +288,13 @@ class Coordinator(RunEvents, Configurable):
                 self.wake.clear()
         except RunError as err:
             self.stop(str(err), "failed")
-        except BaseException as err:  # whatever it was: nothing else hands out tasks
+        except BaseException as err:  # no other thread assigns tasks
             self.stop(f"the coordinator failed: {error_line(err)}", "failed")
             _logger.exception("the coordinator failed")
         self._ask_to_end()
 
     def _log_usage(self) -> None:
-        """Log what the run's processes use of the machine, if it is time to."""
+        """Log the resource usage of the run's processes, if it is time."""
         own = self._usage.read()
         if own is None or self.log is None:
             return
@@ -304,7 +304,7 @@ class Coordinator(RunEvents, Configurable):
             used = usage_figures(reported)
             if not used or not worker.is_open:
                 continue
-            # Threads of this process are one with it; theirs counts its children, too.
+            # Worker threads in this process are reported with it; its child processes separately.
             is_here = isinstance(reported, dict) and reported.get("process") == process_name()
             figures["coordinator" if is_here else worker.name] = used
         self.log.usage(figures, self.facts.train_iter)
@@ -342,7 +342,7 @@ class Coordinator(RunEvents, Configurable):
 
     @in_turn
     def state_dict(self) -> State:
-        """State for another coordinator to resume the run: buffers, tasks and counters."""
+        """State from which another coordinator resumes the run: buffers, tasks and counters."""
         return {
             # A copy, as the commander goes on while this is written.
             "commander": copy.deepcopy(self.commander.state_dict()),
@@ -357,18 +357,18 @@ class Coordinator(RunEvents, Configurable):
 
     @in_turn
     def load_state_dict(self, state_dict: State) -> None:
-        """Continue from a `state_dict`; the commander hands its open tasks out again.
+        """Continue from a `state_dict`; the commander's open tasks are assigned again.
 
-        An empty one changes nothing.
+        An empty state changes nothing.
         """
         if not state_dict:
             return
         self.commander.load_state_dict(state_dict["commander"])
-        # Tasks of before are remembered as failed, so that late answers to them are known.
+        # Earlier tasks are stored as failed, so that late answers to them are recognised.
         self.table.load_state_dict(state_dict["tasks"])
         self.facts.load_state_dict(state_dict["facts"])
         self.files.note("weights", state_dict["policy_ids"])
-        # A league's old players have no learner that would publish their weights again.
+        # No learner would publish the weights of a league's snapshots again.
         self.files.restore_weights(self.commander.weights_files())
         self.files.note("buffers", state_dict["buffers"])
         for name, saved in state_dict["buffers"].items():

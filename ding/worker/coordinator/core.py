@@ -1,4 +1,4 @@
-"""What each worker of a run does next: a state machine without threads, locks and clocks."""
+"""Decides what each worker of a run does next: a state machine without threads, locks or clocks."""
 
 import logging
 from collections.abc import Mapping
@@ -30,18 +30,18 @@ class SideFailed(WorkerFailed):
 
 
 class Core:
-    """Takes workers through their tasks.
+    """Leads workers through their tasks.
 
-    Its driver, a thread for each worker or a test, does what `next` returns and calls it again with
-    the answer, the loss, or nothing when it is time. One driver may call at a time. The run is
-    notified of collectors beyond those that are ``configured``.
+    Its driver, a thread per worker or a test, executes the result of `next`, and calls it again
+    with the answer, the loss, or nothing when the time is reached. Only one driver may call at a
+    time. The run is notified of collectors beyond the ``configured`` number.
 
     Attributes:
-        workers: The current session of each worker, by its name.
-        woken: Sessions that have something to decide before the time that they wait for.
+        workers: The current session of each worker, by name.
+        woken: Sessions for which a decision is due before the time that they wait for.
         is_closing: Whether the run is over.
-        gather: Seconds for which a collector's news waits for more; it grows with their number, so
-            that the number of questions to all of them does not.
+        gather: Seconds for which a collector's news waits for more; it grows with the number of
+            collectors, so that the total rate of requests does not.
     """
 
     def __init__(self, events: RunEvents, configured: int = 0) -> None:
@@ -49,28 +49,28 @@ class Core:
         self.workers: dict[str, WorkerSession] = {}
         self.woken: set[WorkerSession] = set()
         self.is_closing = False
-        # In the order in which they became free.
+        # In the order in which they became idle.
         self._idle: dict[Kind, dict[WorkerSession, None]] = {"collector": {}, "learner": {}}
         self._present: dict[Kind, set[WorkerSession]] = {"collector": set(), "learner": set()}
         self.gather = durations.MESSAGE_GATHER
         self._watchers: dict[str, set[WorkerSession]] = {}
 
     def came(self, arrival: Arrival, now: float) -> WorkerSession | None:
-        """A worker has come; it replaces the one of its name. ``None``: the run is over."""
+        """Add a worker that has joined, instead of one of the same name. ``None``: run is over."""
         if self.is_closing:
             return None
         old = self.workers.get(arrival.name)
         session = self.workers[arrival.name] = WorkerSession(arrival, now)
         session.steps = self._live(session)
         if old is not None:
-            # Before it ends: a name must never have two sessions that take tasks.
+            # Before the old session ends: a name must never have two sessions that take tasks.
             self._forget(old)
             self.end(old, "it joined again")
         return session
 
     def next(self, worker: WorkerSession, given: object | WorkerFailed | None, now: float) -> Move:
-        """What to do for a worker, ``given`` the answer to the request that was returned
-        last, or why there is none."""
+        """The next move of a worker; ``given`` is the answer to the request that was returned last,
+        or the failure."""
         worker.now, worker.gather = now, self.gather
         try:
             if isinstance(given, WorkerFailed):
@@ -79,7 +79,7 @@ class Core:
                 move = worker.steps.send(given)
         except StopIteration as end:
             move = Leave(end.value)
-        except BaseException as err:  # whatever it was: nothing else looks after the worker
+        except BaseException as err:  # no other code handles this worker
             _logger.exception("the session of %s failed", worker.name)
             self.events.fatal(f"the session of {worker.name} failed: {error_line(err)}")
             move = Leave("its session failed")
@@ -87,7 +87,7 @@ class Core:
             worker.become("gone")
             if worker.ended is not None:
                 move = Leave(None)
-        for topic in worker.changed:  # wake those who wait for that
+        for topic in worker.changed:  # wake the sessions that wait for it
             for watcher in self._watchers.pop(topic, ()):
                 if watcher.topic == topic:
                     watcher.topic = None
@@ -98,22 +98,22 @@ class Core:
         return move
 
     def left(self, worker: WorkerSession) -> None:
-        """A worker whose session is over was released."""
+        """A worker was released after its session."""
         if self.workers.get(worker.name) is worker:
             del self.workers[worker.name]
             self._forget(worker)
         self.events.workers_changed()
 
     def _forget(self, worker: WorkerSession) -> None:
-        """It is no longer the worker of its name."""
-        # A task that was given to it now would wait for the time limit of unclaimed tasks.
+        """Remove a session, which is no longer the current one of its name."""
+        # A task assigned to it now would wait for the time limit of unclaimed tasks.
         self._idle[worker.kind].pop(worker, None)
         self._present[worker.kind].discard(worker)
         self._count_collectors()
         self.events.worker_left(worker.name)
 
     def lost(self, worker: WorkerSession, cause: str) -> None:
-        """A worker is lost; a request that is open fails."""
+        """A worker was lost; its open request fails."""
         worker.lost = worker.lost or cause
         self.woken.add(worker)
 
@@ -123,27 +123,27 @@ class Core:
         self.woken.add(worker)
 
     def schedule(self, now: float) -> None:
-        """Give out the tasks that can be given out now."""
-        # Learners first: without one there is no buffer that samples could go to.
+        """Assign all tasks that can be assigned now."""
+        # Learners first: without a learner, samples have no buffer.
         for kind in ("learner", "collector"):
             while self._assign_one(kind, now):
                 pass
             self.events.expire_tasks(kind, now)
 
     def _assign_one(self, kind: Kind, now: float) -> bool:
-        """Whether a worker got a task."""
-        # A commander is asked when a worker is free, or none is there at all: then the task's time
-        # runs out, and that is shown.
+        """Assign one task; returns whether a worker got one."""
+        # Ask the commander if a worker is idle, or if there is none at all: the task then exceeds
+        # its time limit, which is reported.
         is_wanted = bool(self.free(kind)) or not self.present(kind)
         task = self.events.next_task(kind, is_wanted, now)
         if task is None or not self.send(kind, task):
             return False
-        # In the same turn, so that the worker's thread cannot have begun it yet.
+        # In the same turn, before the worker's thread can begin it.
         self.events.task_moved(str(task["task_id"]), "assigned")
         return True
 
     def free(self, kind: Kind) -> int:
-        """How many workers of that kind are free."""
+        """Number of idle workers of that kind."""
         return len(self._idle[kind])
 
     def present(self, kind: Kind) -> int:
@@ -151,12 +151,12 @@ class Core:
         return len(self._present[kind])
 
     def send(self, kind: Kind, task: Task) -> bool:
-        """Give the task to a worker of that kind that is free; whether there is one."""
+        """Assign the task to an idle worker of that kind; returns whether there is one."""
         idle = self._idle[kind]
         while idle:
             worker = next(iter(idle))
             del idle[worker]
-            # It may have been lost since it became free, which its own thread has not seen yet.
+            # It may have been lost since it became idle, without its own thread noticing yet.
             if worker.gone is None:
                 worker.next_task, worker.is_close_asked = task, False
                 worker.state = "starting"
@@ -165,13 +165,13 @@ class Core:
         return False
 
     def close_tasks(self) -> None:
-        """Let all open tasks end at their next step."""
+        """Ask all open tasks to end at their next step."""
         for worker in self.workers.values():
             worker.is_close_asked = True
             self.woken.add(worker)
 
     def _count_collectors(self) -> None:
-        """Notify the run of collectors beyond those of the config that came or left."""
+        """Notify the run of collectors beyond the configured number that joined or left."""
         present = self.present("collector")
         span = max(durations.MESSAGE_GATHER, durations.MESSAGE_GATHER_EACH * present)
         self.gather = min(span, durations.MESSAGE_GATHER_MOST)
@@ -184,11 +184,11 @@ class Core:
             report()
 
     def _live(self, worker: WorkerSession) -> Steps[str | None]:
-        """Give it tasks until it is lost or shall end; returns the cause to release it for."""
+        """Assign tasks to a worker until its session ends; returns the cause for releasing it."""
         try:
             worker.resources = yield from self._ask_resources(worker)
         except WorkerFailed as err:
-            # One that is busy still is so with what it was given up for; that was reported.
+            # If it is still busy with an abandoned request, that was already reported.
             if worker.ended is None and not isinstance(err, WorkerBusy):
                 self.events.failed_worker(TaskFailure(worker.name, err.cause, lost=True))
             return err.cause
@@ -213,16 +213,16 @@ class Core:
             cause_of_loss = yield from self._do(worker, task)
             if cause_of_loss is not None:
                 return cause_of_loss
-            if worker.failures:  # let others try
+            if worker.failures:  # give other workers a chance
                 worker.become("resting")
                 first, longest = durations.WORKER_RESTS
-                # A worker that cannot do its tasks (no GPU, a broken host) would take and fail one
-                # after another, and use up the retries of the run.
+                # A worker that cannot do any task (no GPU, a broken host) would otherwise fail one
+                # after another, and use up the run's retries.
                 rest = min(first * 2 ** (worker.failures - 1), longest)
                 yield from worker.pause(rest, until_close=False)
 
     def _ask_resources(self, worker: WorkerSession) -> Steps[Resources]:
-        """What the worker has, once it has ended what it did before."""
+        """A worker's resources, after it has ended its earlier work."""
         deadline = worker.now + durations.WORKER_END
         while True:
             try:
@@ -233,17 +233,17 @@ class Core:
                     raise
 
     def _do(self, worker: WorkerSession, task: Task) -> Steps[str | None]:
-        """Work on a task; returns why the worker is lost, if it is."""
+        """Execute a task; returns why the worker is lost, if it is."""
         job = _JOBS[worker.kind](task, worker, self.events)
         try:
             yield from self._go_through(worker, job)
         except WorkerFailed as err:
             return (yield from self._fail(worker, err))
-        except ConfigError as err:  # of this side: it will not do better with another worker
+        except ConfigError as err:  # an error on this side: another worker cannot help
             self.events.fatal(str(err))
             return (yield from self._fail(worker, SideFailed(str(err))))
         except MemoryError:
-            raise  # of all of this process, not of the task
+            raise  # concerns this whole process, not the task
         except Exception as err:  # of a callback, or a bug: the task must not be forgotten
             _logger.exception("task %s at %s failed", job.task_id, worker.name)
             return (yield from self._fail(worker, SideFailed(error_line(err))))
@@ -251,7 +251,7 @@ class Core:
             worker.failures = 0
             return None
         finally:
-            # Whatever has happened: rows that stay pinned keep their chunks in the store for ever.
+            # In any case: rows that stay pinned would keep their chunks in the store forever.
             job.abandon()
             worker.task_id, worker.info, worker.is_eval = None, {}, False
 
@@ -269,9 +269,8 @@ class Core:
 
     def _fail(self, worker: WorkerSession, err: WorkerFailed) -> Steps[str | None]:
         is_lost = isinstance(err, WorkerLost)
-        if isinstance(err, NonsenseAnswer | SideFailed):  # the worker is not aware of the end
-            # Without that, its task would go on at the worker, and the next one be refused as it is
-            # busy.
+        if isinstance(err, NonsenseAnswer | SideFailed):  # the worker does not know of the failure
+            # It would continue the task, and reject the next one as busy.
             is_lost = not (yield from self._close_quietly(worker))
         ids = worker.name, err.cause, worker.task_id
         self.events.task_failed(TaskFailure(*ids, is_lost, err.by_worker))
@@ -281,7 +280,7 @@ class Core:
         return None
 
     def _close_quietly(self, worker: WorkerSession) -> Steps[bool]:
-        """Whether a worker whose task has failed at this side has ended it, too."""
+        """Close a task that failed on this side; returns whether the worker has ended it."""
         try:
             yield from worker.ask(CloseTask(worker.kind))
         except WorkerLost:

@@ -1,4 +1,4 @@
-"""The commander of games for two, whose players come from a league."""
+"""The commander of two-player games, whose players belong to a league."""
 
 import logging
 import math
@@ -23,19 +23,19 @@ _logger = logging.getLogger(__name__)
 
 @COMMANDER_REGISTRY.register("one_vs_one")
 class OneVsOneCommander(PolicyCommander):
-    """Every active player of a league learns from its games, with a learner and a buffer.
+    """Trains every active player of a league by games, with a learner and a buffer each.
 
-    Whom it plays, the league says: itself, or a frozen snapshot. Evaluations are games of one
-    player against ``eval_opponent_difficulty`` of the player's section in the league's config,
-    opponents that the environment offers (``env.eval_opponent``, with one player less). Only at the
-    last of them does ``env.stop_value`` mean convergence.
+    The league chooses the opponent: the player itself, or a frozen snapshot. Evaluations are games
+    of one player against the opponents ``eval_opponent_difficulty`` of its section in the league's
+    config, which the environment provides (``env.eval_opponent``, with one player less). Only
+    against the last of them does ``env.stop_value`` mean convergence.
 
     Args:
         cfg: The main config. ``policy.other.commander.league`` (or ``policy.other.league``) is the
-            league's, ``policy.other.commander.path_policy`` the folder of the weights.
+            league's config, ``policy.other.commander.path_policy`` the folder of the weights.
 
     Raises:
-        ConfigError: A league that cannot be.
+        ConfigError: The league's config is invalid.
     """
 
     config: State = dict(collector_task_space=2)
@@ -53,7 +53,7 @@ class OneVsOneCommander(PolicyCommander):
                 f"league has {len(players)} active players, each of which needs a learner"
             )
         for player in players:
-            # Runs may share the folder.
+            # Several runs may share the folder.
             player.checkpoint_path += f".{self._run_id}"
             self._waiting.append(_trainee(player).with_own_buffer())
 
@@ -63,27 +63,27 @@ class OneVsOneCommander(PolicyCommander):
         return self._league
 
     def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
-        """Take in what a learner reports: ``learner_step``; a snapshot is kept when due."""
+        """Process a learner's report with ``learner_step``; saves a snapshot when due."""
         super().update_learner_info(task_id, info)
         trainee = self._learners.opened.get(task_id)
         if trainee is not None:
             self._tell_league(trainee)
 
     def get_collector_task(self) -> CollectorTask | None:
-        # Each player may be another one's opponent.
+        # All players must be known, since each may be another's opponent.
         if len(self._current) < len(self._league.active_players):
             return None
         return super().get_collector_task()
 
     def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> bool:
-        """Take in the end of a collector's task; its games count in the league.
+        """Process the end of a collector's task; its games count in the league.
 
         Returns:
             Whether an evaluation against the hardest opponent reached ``env.stop_value``.
         """
         job = self._collectors.opened.get(task_id)
         if job is not None and job.league_job is not None and not job.is_eval:
-            # Of a task that was closed early no game may have ended.
+            # A task that was closed early may have no finished game.
             result = finished_task.get("game_result") or []
             if result:
                 self._league.finish_job({**job.league_job, "result": result})
@@ -94,7 +94,7 @@ class OneVsOneCommander(PolicyCommander):
         return [os.path.basename(player.checkpoint_path) for player in players]
 
     def state_dict(self) -> State:
-        # Those whose learner has not begun are in training, too.
+        # Players whose learner has not begun are in training, too.
         own = {"league": self._league.state_dict(), "eval_turn": self._eval_turn}
         return {**super().state_dict(), **own}
 
@@ -136,8 +136,8 @@ class OneVsOneCommander(PolicyCommander):
         return OpenTask(trainee, is_eval, settings, league_job)
 
     def _whose_turn(self, trainees: list[Trainee], is_eval: bool) -> Trainee:
-        """The next player in turn of those with the fewest collectors. Evaluations take separate
-        turns: between long tasks, they would always fall on the same player."""
+        """The next player, in turn, of those with the fewest collectors. Evaluations rotate
+        separately: between long tasks, they would otherwise always select the same player."""
         if is_eval:
             self._eval_turn += 1
             return trainees[(self._eval_turn - 1) % len(trainees)]
@@ -170,14 +170,14 @@ class OneVsOneCommander(PolicyCommander):
         try:
             self._league.judge_snapshot(player_id)
         except CheckpointNotFoundError:
-            return  # its learner has not published weights yet: the next report is soon
+            return  # its learner has not published weights yet: retry at its next report
         except (CheckpointError, OSError) as error:
             # A full disk: a learner reports several times in a second.
             self._snapshot_pauses[player_id] = self.clock() + durations.SNAPSHOT_RETRY
             _logger.warning("no snapshot of %s was kept: %s", player_id, error)
 
     def _keep_weights(self, path: str, as_path: str) -> None:
-        """Copy a player's weights where the run has them."""
+        """Copy a player's weights to where the run stores them."""
         assert self.keep_weights is not None
         self.keep_weights(os.path.basename(path), os.path.basename(as_path))
 

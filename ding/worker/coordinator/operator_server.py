@@ -16,19 +16,19 @@ Fields = Mapping[str, Any] | None
 
 
 class OperatorServerError(InteractionError, ConnectionError):
-    """The operator cannot be reached, or answers what it should not."""
+    """The operator cannot be reached, or its answer is invalid."""
 
 
 class OperatorServer:
-    """Asks a cluster's operator which workers there are, and for others.
+    """Requests information on workers, and further workers, from a cluster's operator.
 
-    All methods return whether it worked, the operator's code and message, and its data; they
-    raise `OperatorServerError` without an answer.
+    All methods return whether the request succeeded, the operator's code and message, and its
+    data; they raise `OperatorServerError` if there is no answer.
 
     Args:
         host: The operator's host or address: ``[http[s]://]host[:port]``.
         port: 80, or 443 with HTTPS, if not given.
-        api_version: First part of its paths.
+        api_version: First component of the request paths.
         namespace: The workers' namespace.
         name: The name of the coordinator that sends the requests.
     """
@@ -49,30 +49,30 @@ class OperatorServer:
         self._namespace, self._name, self._worker_type = namespace, name, _WORKER_TYPES[0]
 
     def set_worker_type(self, type: str) -> None:
-        """Ask in the name of a ``'coordinator'`` (at first) or an ``'aggregator'``."""
+        """Send requests as a ``'coordinator'`` (default) or an ``'aggregator'``."""
         if type not in _WORKER_TYPES:
             raise ConfigError(f"worker type is {type!r}; expected {' or '.join(_WORKER_TYPES)}")
         self._worker_type = type
 
     def get_replicas(self, name: str | None = None) -> Answer:
-        """The workers of a coordinator: addresses as ``collectors`` and ``learners``."""
+        """A coordinator's workers: addresses as ``collectors`` and ``learners``."""
         asker = {key: value for key, value in self._asker(name).items() if value is not None}
         return self._request("GET", "replicas", params=asker)
 
     def post_replicas(self, data: Mapping[str, Any]) -> Answer:
-        """Ask for ``collectors`` and ``learners``, each a mapping with ``replicas`` and perhaps
+        """Request ``collectors`` and ``learners``, each a mapping with ``replicas`` and optionally
         ``cpu``, ``gpu``, ``memory``."""
         return self._request("POST", "replicas", {**data, **self._asker()})
 
     def post_replicas_failed(
         self, collectors: Sequence[str] = (), learners: Sequence[str] = ()
     ) -> Answer:
-        """Report workers, by their addresses, that do not work."""
+        """Report workers that do not work, by their addresses."""
         failed = {"collectors": list(collectors), "learners": list(learners)}
         return self._request("POST", "replicas/failed", {**failed, **self._asker()})
 
     def delete_replicas(self, n_collectors: int = 0, n_learners: int = 0) -> Answer:
-        """Release that many workers."""
+        """Release the given numbers of workers."""
         unused = {"collectors": {"replicas": n_collectors}, "learners": {"replicas": n_learners}}
         return self._request("DELETE", "replicas", {**unused, **self._asker()})
 

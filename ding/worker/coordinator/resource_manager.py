@@ -1,4 +1,4 @@
-"""Keeps track of free workers and of those that have a task."""
+"""Tracks idle and assigned workers."""
 
 from collections.abc import Mapping
 
@@ -8,9 +8,9 @@ _Resources = Mapping[str, Json]
 
 
 class NaiveResourceManager:
-    """Assigns workers in the order in which they became free; for coordinators of users.
+    """Assigns workers in the order in which they became idle; for custom coordinators.
 
-    Kinds are named ``collector`` and ``learner``; another name is a `KeyError`.
+    Kinds are ``collector`` and ``learner``; other names raise `KeyError`.
     """
 
     def __init__(self) -> None:
@@ -18,8 +18,8 @@ class NaiveResourceManager:
         self._assigned: dict[str, dict[str, _Resources]] = {"collector": {}, "learner": {}}
 
     def assign_collector(self, collector_task: Task) -> dict[str, object] | None:
-        """``collector_id`` and ``resource_info`` of a collector for the task; ``None`` if all of
-        them work."""
+        """``collector_id`` and ``resource_info`` of a collector for the task; ``None`` if no
+        collector is idle."""
         return self._assign("collector")
 
     def assign_learner(self, learner_task: Task) -> dict[str, object] | None:
@@ -27,16 +27,16 @@ class NaiveResourceManager:
         return self._assign("learner")
 
     def have_assigned(self, name: str, worker_id: str) -> bool:
-        """Whether a worker of kind `name` was given work and has not been free since."""
+        """Whether a worker of kind `name` was assigned and has not become idle since."""
         return worker_id in self._assigned[name]
 
     def delete(self, name: str, worker_id: str) -> bool:
-        """Forget a worker of kind `name`; whether it was known."""
+        """Remove a worker of kind `name`; returns whether it was known."""
         was_free = self._free[name].pop(worker_id, None) is not None
         return self._assigned[name].pop(worker_id, None) is not None or was_free
 
     def update(self, name: str, worker_id: str, resource_info: _Resources) -> None:
-        """A worker of kind `name` is free and has these resources."""
+        """Add an idle worker of kind `name` with these resources."""
         self._assigned[name].pop(worker_id, None)
         self._free[name][worker_id] = resource_info
 

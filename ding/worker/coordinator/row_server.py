@@ -1,4 +1,4 @@
-"""Draws batches for learners that know of no chunks."""
+"""Draws batches for learners that do not support chunks."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,16 +15,16 @@ from ding.worker.replay_buffer.chunk_replay import ChunkReplay, ReplayNews
 
 from .chunk_table import Chunk, ChunkTable, parse_meta
 
-#: What the buffer says of rows that learners have no need of: it is in the data, or for the buffer.
+#: Columns that learners do not need: they are in the data, or only for the buffer.
 _NOT_SENT = frozenset({"chunk", "collect_iter", "use", "staleness"})
 
 
 class RowServer:
     """A replay buffer of references to samples, in the coordinator's process.
 
-    It is made when the first chunks come: a run of ding's own learners never needs it. After a
-    resume, it has all samples of the chunks that are left, with new priorities. Batches on their
-    way pin the chunks; the other arguments are those of `ChunkReplay`.
+    It is created with the first chunks; a run with ding's own learners never needs it. After a
+    resume, it contains all samples of the remaining chunks, with new priorities. Batches in transit
+    pin their chunks; the other arguments are those of `ChunkReplay`.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class RowServer:
         self._next_id = 0
 
     def take_in(self, chunks: Sequence[ChunkReport]) -> ReplayNews:
-        """Put references to the samples of chunks into the buffer; what has become of all."""
+        """Add references to the samples of chunks; returns the changes in the buffer."""
         if self._replay is None:
             self._replay = ChunkReplay(*self._given)
         self._replay.name_chunks(chunks, -1)
@@ -57,7 +57,7 @@ class RowServer:
         batch, _ = self._replay.sample(batch_size, cur_iter)
         drawn = [_in_json(row) for row in batch or ()]
         found = {row["chunk"]: self._chunks.find(row["chunk"]) for row in drawn}
-        # Buffers that cannot remove items still have those of chunks that were dropped.
+        # Buffers without removal still contain items of dropped chunks.
         whole = [(chunk, row) for row in drawn if (chunk := found[row["chunk"]]) is not None]
         if not whole:
             return None
@@ -66,7 +66,7 @@ class RowServer:
         batch_id, self._next_id = self._next_id, self._next_id + 1
         self._in_flight[batch_id] = chunks
         rows: list[dict[str, Json]] = []
-        # Some twice rather than a smaller batch: a foreign learner may rely on its size.
+        # Repeat rows instead of returning a smaller batch: a foreign learner may rely on the size.
         for chunk, row in itertools.islice(itertools.cycle(whole), len(drawn)):
             # For chunks of ding's collectors, a learner needs only their names and rows.
             facts = {} if "sample_num" in chunk.facts else chunk.facts
@@ -75,12 +75,12 @@ class RowServer:
         return rows
 
     def release(self, rows: Sequence[Mapping[str, Json]]) -> None:
-        """The rows of a batch are not needed any more."""
+        """Release the rows of a batch, which are not needed any more."""
         batch_id = cast(int, rows[0].get("batch_id")) if rows else -1
         self._chunks.pin(self._in_flight.pop(batch_id, []), -1)
 
     def update(self, priority_info: Mapping[str, object]) -> None:
-        """Give sampled items new priorities; `DataError`, and no change, if they are damaged."""
+        """Set priorities of sampled items; `DataError`, without changes, if they are invalid."""
         info = dict(priority_info or {})
         if self._replay is None or info.get("priority") is None:
             return
@@ -104,5 +104,5 @@ class RowServer:
 
 
 def _in_json(row: Mapping[str, Any]) -> dict[str, Any]:
-    """An item of the buffer with Python's numbers."""
+    """An item of the buffer, with numbers converted to Python types."""
     return {name: value.item() if hasattr(value, "item") else value for name, value in row.items()}

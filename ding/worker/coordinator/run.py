@@ -1,4 +1,4 @@
-"""A parallel run as its parts share it: commander, tasks, buffers, counters and verdict."""
+"""The shared state of a parallel run: commander, tasks, buffers, counters and verdict."""
 
 import logging
 import threading
@@ -29,22 +29,22 @@ Result = TypeVar("Result")
 
 
 class Run:
-    """What the parts of a run share. Threads may share it.
+    """The state that a run's parts share; safe for threads.
 
     Args:
         exp_name: The run's folder.
-        callbacks: Are called with what happens, and may end the run.
-        log: Where episodes are written, and the commander's scalars.
-        turn: Is taken for whatever is decided or counted, so that a saved state is of one moment.
-        make_buffer: Makes a `ChunkBuffer` of its config and its ``name``.
-        max_task_retry: Failures in a row without progress that are tried again.
-        task_limits: Seconds, by kind, within which a worker has to take a task.
+        callbacks: Called with events; they may end the run.
+        log: Destination of episodes and the commander's scalars.
+        turn: Held for all decisions and counts, so that a saved state is consistent.
+        make_buffer: Creates a `ChunkBuffer` from its config and its ``name``.
+        max_task_retry: Number of consecutive failures without progress that are retried.
+        task_limits: By kind, seconds within which a worker must take a task.
 
     Attributes:
-        verdict: How it ended; ``None`` while it is running.
-        buffers: By the ids that learners' tasks name.
-        table: Where each task is.
-        wake: Set when there may be tasks to give out.
+        verdict: How the run ended; ``None`` while it is running.
+        buffers: By the ids in learners' tasks.
+        table: The stage of each task.
+        wake: Set when there may be tasks to assign.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class Run:
         self.table, self.facts = TaskTable(), RunFacts()
         self.retries, self.task_limits = RetryLimit(max_task_retry), task_limits
         self.wake = threading.Event()
-        # Not the turn: a signal must end the run also while a thread decides, and hangs in it.
+        # Not the turn: a signal must end the run even while a thread hangs in a decision.
         self._verdict_lock, self._over = threading.Lock(), threading.Event()
 
     def stop(self, reason: str, status: str = "interrupted") -> None:
-        """End the run; does not wait. The first reason counts."""
+        """End the run; does not wait. Only the first reason is kept."""
         with self._verdict_lock:
             if self.verdict is None:
                 self.verdict = Ending(status, one_line(reason))
@@ -83,7 +83,7 @@ class Run:
         self.wake.set()
 
     def stop_at_goal(self) -> None:
-        """End the run if the commander says that it has reached a good end."""
+        """End the run if the commander reports that its goal is reached."""
         if self.commander.converged_reason is not None:
             self.stop(self.commander.converged_reason, "converged")
         elif self.commander.finished_reason is not None:
@@ -95,7 +95,7 @@ class Run:
         return self.verdict is not None
 
     def wait(self, timeout: float | None = None) -> Ending | None:
-        """How the run ended, ``None`` if it has not within ``timeout`` seconds."""
+        """How the run ended; ``None`` if it does not end within ``timeout`` seconds."""
         self._over.wait(timeout)
         return self.verdict
 
@@ -105,7 +105,7 @@ class Run:
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
     ) -> Result | None:
-        """What a method of the commander returns; ``None`` if it raises, which ends the run."""
+        """Call a method of the commander; if it raises, end the run and return ``None``."""
         with self.turn:
             try:
                 return method(*args, **kwargs)
@@ -116,14 +116,14 @@ class Run:
                 return None
 
     def give_back(self, kind: Kind, task: Task, cause: str) -> None:
-        """Report to the commander that a task has to be made again."""
+        """Report to the commander that a task must be created again."""
         notify = self.commander.notify_fail_learner_task
         if kind == "collector":
             notify = self.commander.notify_fail_collector_task
         self.ask(notify, cast(FailedTask, {**task, "message": cause}))
 
     def open_buffer(self, buffer_id: str, cfg: Settings) -> ChunkBuffer:
-        """The buffer of that id; a new one if there is none."""
+        """The buffer with that id; created if there is none."""
         if buffer_id not in self.buffers:
             self.buffers[buffer_id] = self.make_buffer(cfg, name=buffer_id)
         return self.buffers[buffer_id]
@@ -133,14 +133,14 @@ class Run:
         self.view.log(s)
 
     def error(self, s: str) -> None:
-        """Show a line of something that went wrong."""
+        """Show an error line to the operator."""
         self.view.log(s, warning=True)
 
     def notify(self, moment: Callable[..., RunMoment], **facts: object) -> None:
-        """Call the callbacks after this turn; the run ends if they ask for that, or raise.
+        """Call the callbacks after this turn; the run ends if they ask for it, or raise.
 
         Args:
-            moment: What they are given; made of where the run is, and ``facts``.
+            moment: Class of the callbacks' argument, built from the run's position and ``facts``.
         """
         if self.callbacks:
             with self.turn:
@@ -155,5 +155,5 @@ class Run:
             self.stop(self.callbacks.request, "finished")
 
     def moment(self) -> tuple[str, int, int]:
-        """Where the run is, for callbacks: its folder, env steps and updates."""
+        """The run's position, for callbacks: its folder, env steps and updates."""
         return self.exp_name, self.facts.envstep, self.facts.train_iter
