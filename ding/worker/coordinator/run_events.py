@@ -1,4 +1,4 @@
-"""What the sessions of workers report, and what that changes in a run."""
+"""Processes the reports of workers' sessions."""
 
 import logging
 import os
@@ -32,7 +32,7 @@ _logger = logging.getLogger(__name__)
 
 
 class RunEvents(Run):
-    """What the sessions of workers report to a run, and what that changes in it."""
+    """Processes the reports of workers' sessions, and changes the run accordingly."""
 
     # ------------------------------------------------------------------ collectors
 
@@ -40,17 +40,17 @@ class RunEvents(Run):
     def deal_with_collector_send_data(
         self, task_id: str, buffer_id: str, data_id: str, data: ChunkMeta
     ) -> None:
-        """A chunk of samples is in the sample store; ``data`` is its metadata."""
+        """A chunk of samples was stored in the sample store; ``data`` is its metadata."""
         state, buffer = self._collector_task(task_id), self.learner_buffer(buffer_id)
         if state is None or buffer is None or state.stage not in LIVE:
             _logger.debug("data %s of task %s has no buffer", data_id, task_id)
-            # Nothing else knows the chunk: it would stay in the store up to the run's end.
+            # No buffer knows the chunk: it would stay in the store until the run's end.
             self.turn.later(partial(self.files.discard, data_id))
             return
         samples = as_count(data.get("sample_num", 1))
         envstep = self._count_steps(state, data)
         meta = {name: value for name, value in data.items() if name != "env_statistics"}
-        # Without the statistics: the metadata are kept as long as the chunk.
+        # Without the statistics, since the metadata are kept as long as the chunk.
         buffer.push({**meta, "data_id": data_id}, envstep)
         self.facts.collected(state.worker, samples, as_count(data.get("size")))
         if "env_statistics" in data:
@@ -58,15 +58,15 @@ class RunEvents(Run):
             if problem is not None:
                 self.error(problem)
         if "policy_iter" in data:
-            for policy_id in state.weights_names[:1]:  # the player that reports it
+            for policy_id in state.weights_names[:1]:  # the first player reports
                 self.facts.used(policy_id, data["policy_iter"])
         self.retries.progress("collector")
         self.notify(Collected, sample_count=samples)
 
     @in_turn
     def deal_with_collector_judge_finish(self, task_id: str, data: CollectorInfo) -> bool:
-        """Take in the progress that a collector reports; whether its task shall be closed. An
-        unknown one is left alone."""
+        """Process a collector's progress; returns whether its task must be closed. Unknown tasks
+        are not closed."""
         state = self._collector_task(task_id)
         if state is None:
             return False
@@ -76,7 +76,7 @@ class RunEvents(Run):
 
     @in_turn
     def deal_with_collector_finish_task(self, task_id: str, finished_task: CollectorReport) -> None:
-        """A collector's task is done; its report."""
+        """A collector's task is done; process its report."""
         state = self._collector_task(task_id)
         if state is None or not self._done(state):
             return
@@ -85,14 +85,14 @@ class RunEvents(Run):
         converged = self.ask(self.commander.finish_collector_task, task_id, finished_task)
         if as_count(finished_task.get("real_episode_count")):
             self.retries.progress("evaluation" if is_eval else "collector")
-        # After the turn: it writes a checkpoint and calls users' code, for which all workers would
-        # wait.
+        # After the turn, since it writes a checkpoint and calls custom code, for which all workers
+        # would wait.
         self.turn.later(partial(self._show_report, state, finished_task, is_best, bool(converged)))
 
     def _show_report(
         self, state: TaskState, info: CollectorReport, is_best: bool, converged: bool
     ) -> None:
-        """Write down and show what a collector has reported at the end of its task."""
+        """Log and show a collector's final report."""
         is_eval = state.is_eval
         returns = self._take_episodes(state, info)
         if self.files.take_evaluated(info, is_eval and is_best):
@@ -107,7 +107,7 @@ class RunEvents(Run):
         self.stop_at_goal()
 
     def _take_episodes(self, state: TaskState, info: CollectorReport) -> tuple[float, ...]:
-        """Write the episodes of a report down; returns their returns."""
+        """Log the episodes of a report; returns their returns."""
         returns: list[float] = []
         source = f"{state.worker}_eval" if state.is_eval else str(state.worker)
         episodes = info.get("episode_info")
@@ -123,7 +123,7 @@ class RunEvents(Run):
         return tuple(returns)
 
     def _count_steps(self, state: TaskState, info: CollectorCounts) -> int:
-        """Count the env steps of a collector's task, in two books at once; returns the run's."""
+        """Report a collect task's env steps to commander and facts; returns the run's total."""
         self.ask(self.commander.update_collect_progress, state.task_id, info)
         if state.is_eval:
             return self.facts.envstep
@@ -135,10 +135,10 @@ class RunEvents(Run):
     def deal_with_learner_get_data(
         self, task_id: str, buffer_id: str, batch_size: int, cur_learner_iter: int
     ) -> Sequence[Mapping[str, Json]] | None:
-        """One batch for a foreign learner, a dict for each sample; ``None``: there is none yet.
+        """One batch for a foreign learner, one dict per sample; ``None`` if there is none yet.
 
         Raises:
-            RunError: There is no such task; this holds for all calls for learners.
+            RunError: There is no such task; holds for all calls for learners.
         """
         self._learner_task(task_id)
         buffer = self.learner_buffer(buffer_id)
@@ -150,7 +150,7 @@ class RunEvents(Run):
         state = self._learner_task(task_id)
         worker, buffer = str(state.worker), self.learner_buffer(buffer_id)
         if buffer is not None:
-            # Learners report priorities whether or not the config uses them.
+            # Learners report priorities even if the config does not use them.
             priorities = info.get("priority_info")
             if isinstance(priorities, Mapping) and state.has_priorities:
                 buffer.update(priorities)
@@ -167,22 +167,22 @@ class RunEvents(Run):
 
     @in_turn
     def deal_with_learner_judge_finish(self, task_id: str, info: LearnerInfo) -> bool:
-        """Whether a learner's task shall be closed, according to its report."""
+        """Whether a learner's task must be closed, according to its report."""
         self._learner_task(task_id)
         return bool(self.ask(self.commander.judge_learner_finish, task_id, info))
 
     @in_turn
     def deal_with_learner_finish_task(self, task_id: str, finished_task: LearnerInfo) -> None:
-        """A learner's task is done; its report. Its buffer is closed."""
+        """A learner's task is done; process its report, and close its buffer."""
         state = self._learner_task(task_id)
         if not self._done(state):
             return
-        # The task may have ended with updates after its last report.
+        # The final report may contain updates after the last progress report.
         self.facts.trained(state.policy_id, finished_task)
         unused = self.ask(self.commander.finish_learner_task, task_id, finished_task)
         self.stop_at_goal()
         buffer_id = unused or state.buffer_id
-        # Two learners of a run may train on one buffer.
+        # Two learners of a run may share a buffer.
         used = any(other.buffer_id == buffer_id for other in self.table.live("learner"))
         if buffer_id and not used and self.verdict is None:
             closed = self.buffers.pop(buffer_id, None)
@@ -192,18 +192,18 @@ class RunEvents(Run):
     # ------------------------------------------------------------------ data
 
     def learner_buffer(self, buffer_id: str | None) -> ChunkBuffer | None:
-        """The buffer of that id, if there is one here."""
+        """The buffer with that id, if it exists."""
         return self.buffers.get(buffer_id) if isinstance(buffer_id, str) else None
 
     def collected(self) -> tuple[int, Statistics]:
-        """Env steps of all collectors so far, and what their normalising environments have seen;
-        another object when that is news."""
+        """Env steps of all collectors so far, and the statistics of their normalising environments;
+        each change of the statistics creates a new object."""
         return self.facts.envstep, self.facts.env_statistics
 
     # ------------------------------------------------------------------ tasks
 
     def next_task(self, kind: Kind, may_be_new: bool, now: float) -> Task | None:
-        """The task that is to be given out next: one that waits, or perhaps a new one."""
+        """The next task to assign: a queued one, or, if allowed, a new one."""
         for waiting in self.table.queued(kind):
             return waiting.task
         if not may_be_new or self.verdict is not None:
@@ -216,7 +216,7 @@ class RunEvents(Run):
         return self.table.add(kind, self._prepare(task) if is_learner else task, now).task
 
     def _prepare(self, task: Task) -> Task:
-        """Make ready what a learner's task needs; returns the task with its ``state_path``."""
+        """Open a learner task's buffer; returns the task with its ``state_path``."""
         policy_id, buffer_id = task.get("policy_id"), task.get("buffer_id")
         if policy_id:
             self.files.note("weights", [str(policy_id)])
@@ -230,7 +230,7 @@ class RunEvents(Run):
         return task
 
     def expire_tasks(self, kind: Kind, now: float) -> None:
-        """Take back the tasks that no worker took within the limit of their kind."""
+        """Fail the tasks that no worker took within the time limit of their kind."""
         limit = self.task_limits[kind]
         for state in self.table.queued(kind):
             if now - state.created > limit and self.table.move(state.task_id, "timed_out"):
@@ -239,14 +239,14 @@ class RunEvents(Run):
                 self.give_back(kind, state.task, cause)
 
     def task_moved(self, task_id: str, stage: str, worker: str | None = None) -> None:
-        """It is in another stage, at the worker."""
+        """A task has reached another stage, at the worker."""
         self.table.move(task_id, stage, worker)
 
     def task_failed(self, failure: TaskFailure) -> None:
-        """It has to be given out again."""
+        """A task failed and must be assigned again."""
         task_id = failure.task_id or ""
         state = self.table.get(task_id)
-        # A task fails once: a worker that is lost may be reported by its session and by its
+        # A task fails once: the loss of its worker may be reported by its session and by its
         # control.
         if state is None or not self.table.move(task_id, "failed", failure.worker):
             return
@@ -265,17 +265,17 @@ class RunEvents(Run):
 
     @in_turn
     def deal_with_increase_collector(self) -> None:
-        """There is a collector more than the config has."""
+        """A collector beyond the configured number has joined."""
         self.ask(self.commander.increase_collector_task_space)
         self.wake.set()
 
     @in_turn
     def deal_with_decrease_collector(self) -> None:
-        """One of the collectors beyond those of the config has left."""
+        """A collector beyond the configured number has left."""
         self.ask(self.commander.decrease_collector_task_space)
 
     def workers_changed(self) -> None:
-        """A worker came, left, or became free."""
+        """A worker joined, left, or became idle."""
         self.wake.set()
 
     def failed_worker(self, failure: TaskFailure) -> None:
@@ -284,34 +284,34 @@ class RunEvents(Run):
             self._show_failure(failure)
 
     def worker_left(self, worker: str) -> None:
-        """A worker is lost, or was replaced by another of its name."""
+        """A worker was lost, or replaced by another of its name."""
         self.facts.forget_worker(worker)
         for buffer in self.buffers.values():
             self.turn.later(partial(buffer.forget_worker, worker))
 
     def warn(self, worker: str, text: str) -> None:
-        """Something that a worker wants to be known."""
+        """Pass a worker's warning to the operator."""
         self.error(f"{worker}: {text}")
 
     def fatal(self, cause: str) -> None:
         """The run cannot continue."""
         self.stop(cause, "failed")
 
-    # ------------------------------------------------------------------ small things
+    # ------------------------------------------------------------------ helpers
 
     def _show_failure(self, failure: TaskFailure) -> None:
         self.facts.failed(failure)
         self.view.failed(failure)
 
     def _collector_task(self, task_id: str) -> TaskState | None:
-        """A collector's task; of one that is unknown the operator is notified."""
+        """A collector's task; an unknown one is reported to the operator."""
         state = self.table.get(task_id, "collector")
         if state is None:
             self.error(f"there is no collector task {task_id!r}")
         return state
 
     def _learner_task(self, task_id: str) -> TaskState:
-        """A learner's task; an unknown one is a `RunError`."""
+        """A learner's task; an unknown one raises `RunError`."""
         state = self.table.get(task_id, "learner")
         if state is None:
             raise RunError(
@@ -321,23 +321,23 @@ class RunEvents(Run):
         return state
 
     def _done(self, state: TaskState) -> bool:
-        """Whether a task that has been reported done was open."""
+        """Mark a task as done; returns whether it was open."""
         self.table.move(state.task_id, "closing")
         done = self.table.move(state.task_id, "done")
         self.wake.set()
         return done
 
 
-# ---------------------------------------------------------------------- the same as functions
+# ---------------------------------------------------------------------- events as functions
 
-#: Functions that a coordinator of another kind gives.
+#: Names of the functions that a custom coordinator provides.
 CALLBACKS = tuple(name for name in vars(RunEvents) if name.startswith("deal_with_"))
 Callbacks = Mapping[str, Callable[..., object]]
 
 
 def events_of(callbacks: Callbacks) -> RunEvents:
-    """The methods of `RunEvents` from functions: all those of `CALLBACKS`, with the parameters of
-    the methods; other events are passed over."""
+    """Build `RunEvents` from functions: all of `CALLBACKS`, with the methods' parameters; other
+    events are ignored."""
     missing = [name for name in CALLBACKS if name not in callbacks]
     if missing:
         raise KeyError(f"callback_fn lacks {', '.join(missing)}")
@@ -347,4 +347,4 @@ def events_of(callbacks: Callbacks) -> RunEvents:
 
 
 def _pass_over(*news: object) -> None:
-    """Who gives functions has none for it; there is no buffer, either."""
+    """Default of other events; for `learner_buffer` it means that there is no buffer."""

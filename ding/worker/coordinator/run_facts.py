@@ -1,4 +1,4 @@
-"""Facts of a running parallel run: counters, rates, failures, and what workers report made safe."""
+"""Facts of a running parallel run: counters, rates, failures, and validated worker reports."""
 
 import itertools
 import math
@@ -17,11 +17,11 @@ from ding.worker.seams import TaskFailure
 from ding.worker.tasks import CollectorReport, LearnerInfo
 
 KEPT_FAILURES = 10
-#: Numbers of a user's policy that are shown.
+#: Maximum number of a custom policy's numbers that are shown.
 MOST_NUMBERS = 8
-#: A cause that a worker reports this often in a short time is permanent, despite any progress.
+#: A cause that workers report this often in a short time counts as permanent, despite progress.
 SAME_CAUSE_LIMIT = 10
-#: The state that another coordinator needs to resume the run.
+#: The attributes from which another coordinator resumes.
 _SAVED = (
     *("envstep", "episodes", "train_iter", "episode_return", "last_eval_return"),
     *("best_return", "best_stage", "env_statistics"),
@@ -29,26 +29,26 @@ _SAVED = (
 
 
 def as_number(value: object) -> float | None:
-    """A finite number; ``None`` if it is none."""
+    """The value as a finite number; ``None`` if it is not one."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and math.isfinite(value) else None  # type: ignore[arg-type]
 
 
 def as_count(value: object) -> int:
-    """A number of things; 0 if it is none."""
+    """The value as a count; 0 if it is not a number."""
     number = as_number(value)
     return 0 if number is None or number < 0 else int(number)
 
 
 def usage_figures(reported: object) -> dict[str, float]:
-    """The CPU, memory and GPU figures in a report; nonsense is left out."""
+    """The CPU, memory and GPU figures in a report; invalid ones are left out."""
     given = reported if isinstance(reported, Mapping) else {}
     numbers = {name: as_number(given.get(name)) for name in FIGURES}
     return {name: value for name, value in numbers.items() if value is not None and value >= 0}
 
 
 def own_numbers(reported: object) -> dict[str, float]:
-    """The numbers of a user's policy in a report, some at most; nonsense is left out."""
+    """A custom policy's numbers in a report, at most `MOST_NUMBERS`; invalid ones are left out."""
     given = reported if isinstance(reported, Mapping) else {}
     first = itertools.islice(given.items(), MOST_NUMBERS)
     numbers = {one_line(name, 40): as_number(value) for name, value in first}
@@ -58,8 +58,8 @@ def own_numbers(reported: object) -> dict[str, float]:
 def mean_return(info: CollectorReport, is_eval: bool) -> float | None:
     """The mean return in a collector's report.
 
-    ``None`` without an episode, whatever it says, and for an evaluation that was cut off: the
-    episodes that it has are those that were short.
+    ``None`` if there is no episode, and for an incomplete evaluation, since the episodes that have
+    ended are short ones.
     """
     if as_number(info.get("real_episode_count")) == 0:
         return None
@@ -69,28 +69,28 @@ def mean_return(info: CollectorReport, is_eval: bool) -> float | None:
 
 
 def one_line(text: object, most: int = 600) -> str:
-    """A text fit for a terminal: no control characters, and not too long."""
+    """A text for the terminal: without control characters, and limited in length."""
     line = " ".join(str(text).split())
     return "".join(letter for letter in line if letter.isprintable())[:most]
 
 
 def error_line(error: BaseException) -> str:
-    """An error in one line; with its type, unless it is a `DingError`."""
+    """An error in one line, with its type unless it is a `DingError`."""
     if isinstance(error, DingError):
         return one_line(error)
     return one_line(f"{type(error).__name__}: {error}").removesuffix(":")
 
 
 class DataRate(TypedDict):
-    """How much collectors bring."""
+    """Rate at which collectors provide data."""
 
     samples_per_s: float
     bytes_per_s: float
 
 
 class PolicyStatus(TypedDict):
-    """How new a policy's weights are: update of those published last, seconds since, and updates
-    that collectors are behind. ``None`` where it is not known."""
+    """Age of a policy's weights: update of those published last, seconds since, and number of
+    updates that collectors are behind. ``None`` if unknown."""
 
     iter: int | None
     age_s: float | None
@@ -98,7 +98,7 @@ class PolicyStatus(TypedDict):
 
 
 class FailureStatus(TypedDict):
-    """A failure: when (seconds since the epoch), whose, of which task, why."""
+    """A failure: its time (seconds since the epoch), worker, task and cause."""
 
     time: float
     worker: str
@@ -108,7 +108,7 @@ class FailureStatus(TypedDict):
 
 @dataclass
 class _Policy:
-    """Updates so far; update and time of the published weights; update of those in use."""
+    """Number of updates; update and time of the published weights; update of those in use."""
 
     step: int = 0
     iter: int | None = None
@@ -117,7 +117,7 @@ class _Policy:
 
 
 class Rate:
-    """So much per second over the last seconds."""
+    """Amount per second over the last seconds."""
 
     def __init__(self) -> None:
         self._marks: deque[tuple[float, float]] = deque()
@@ -168,7 +168,7 @@ class RunFacts:
         self._policies: defaultdict[str, _Policy] = defaultdict(_Policy)
 
     def collected(self, worker: str | None, samples: int, size: int) -> None:
-        """A chunk came."""
+        """Count a chunk."""
         now = self.clock()
         self._samples.add(samples, now)
         self._bytes.add(size, now)
@@ -176,8 +176,8 @@ class RunFacts:
             self._workers[worker].add(samples, now)
 
     def observed(self, news: object) -> str | None:
-        """Add what a collector's normalising environments have seen (`Statistics` in numbers and
-        lists); returns what is wrong with it."""
+        """Add a collector's statistics of normalising environments (`Statistics` as numbers and
+        lists); returns the error if they are invalid."""
         try:
             self.env_statistics = merged([self.env_statistics, cast(Statistics, news)])
         except (AttributeError, KeyError, TypeError, ValueError) as err:
@@ -185,7 +185,7 @@ class RunFacts:
         return None
 
     def stepped(self, task_id: str, steps: object) -> int:
-        """A collect task has made ``steps`` env steps so far; returns those of the run."""
+        """Count a collect task's env steps, ``steps`` so far; returns the run's total."""
         new = max(0, as_count(steps) - self._steps.get(task_id, 0))
         self._steps[task_id] = self._steps.get(task_id, 0) + new
         self.envstep += new
@@ -212,7 +212,7 @@ class RunFacts:
         return is_best
 
     def trained(self, policy_id: str, info: LearnerInfo) -> int:
-        """A learner has reported on its training; returns its step."""
+        """Process a learner's report on training; returns its step."""
         step = as_count(info.get("learner_step"))
         self.train_iter = max(self.train_iter, step)
         policy = self._policies[policy_id]
@@ -223,8 +223,8 @@ class RunFacts:
         return step
 
     def note_trouble(self, worker: str, trouble: object) -> str | None:
-        """A worker reports what keeps it from a part of its work, if something does; returns the
-        trouble if it is new."""
+        """Record what prevents a part of a worker's work, if anything; returns it if it is
+        new."""
         if not trouble:
             self.troubles.pop(worker, None)
             return None
@@ -232,16 +232,16 @@ class RunFacts:
         return None if before is not None else self.troubles[worker]
 
     def with_root(self, reason: str) -> str:
-        """The reason of a failed run, behind the troubles that others had before it."""
+        """The reason of a failed run, after the earlier troubles of other workers."""
         troubles = [f"{worker}: {trouble}" for worker, trouble in self.troubles.items()]
         return "; ".join([*troubles, reason])
 
     def used(self, policy_id: str, policy_iter: object) -> None:
-        """A collector worked with the policy of that iteration."""
+        """A collector used the policy of that update."""
         self._policies[policy_id].used = as_count(policy_iter)
 
     def failed(self, failure: TaskFailure) -> None:
-        """A task failed, or a worker was lost; env steps of the task have been counted."""
+        """A task failed, or a worker was lost; the task's env steps remain counted."""
         self._steps.pop(failure.task_id or "", None)
         entry: FailureStatus = {
             "time": round(time.time(), 3),
@@ -252,7 +252,7 @@ class RunFacts:
         self.failures.append(entry)
 
     def forget_worker(self, worker: str) -> None:
-        """A worker has left, and another may come by its name."""
+        """Remove the figures of a worker that has left; another may join under its name."""
         self._workers.pop(worker, None)
         self.troubles.pop(worker, None)
 
@@ -269,7 +269,7 @@ class RunFacts:
         }
 
     def policies(self) -> dict[str, PolicyStatus]:
-        """For each policy how new its weights are."""
+        """The age of each policy's weights."""
         now = self.clock()
         return {
             name: {
@@ -289,28 +289,28 @@ class RunFacts:
 
 
 class RetryLimit:
-    """Counts failures for each group of tasks; ``max_retry`` in a row without progress are tried
-    again. Workers that are lost together, as those of one host, are one failure. Those of learners
-    are also counted for each policy, of which another policy's progress is none."""
+    """Counts failures per group of tasks; up to ``max_retry`` in a row without progress are
+    retried. Workers that are lost together, such as those of one host, count as one failure.
+    Learners' failures are also counted per policy, reset only by that policy's progress."""
 
     def __init__(self, max_retry: int) -> None:
         self._max = max_retry
-        self._in_a_row: Counter[tuple[str, str]] = Counter()  # by group, and policy
-        self._lost_at: dict[str, float] = {}  # when a loss was counted last
-        # For each group, the times and causes of failures that workers reported.
+        self._in_a_row: Counter[tuple[str, str]] = Counter()  # by group and policy
+        self._lost_at: dict[str, float] = {}  # time of the last counted loss
+        # For each group, times and causes of failures that workers reported.
         self._reported: defaultdict[str, deque[tuple[float, str]]]
         self._reported = defaultdict(lambda: deque(maxlen=SAME_CAUSE_LIMIT))
-        # By policy: the step that its learner has reached, and had when it failed.
+        # By policy: the step that its learner has reached, and its step at the last failure.
         self._steps: Counter[str] = Counter()
         self._marks: dict[str, int] = {}
 
     def progress(self, group: str, policy_id: str = "") -> None:
-        """A task of the group got on."""
+        """A task of the group has made progress."""
         for of in ("", policy_id):
             self._in_a_row.pop((group, of), None)
 
     def trained(self, step: int, policy_id: str = "") -> None:
-        """A learner has reached that step; it is progress beyond where it failed before."""
+        """A learner has reached that step; progress only beyond the step of its last failure."""
         self._steps[policy_id] = max(self._steps[policy_id], step)
         if step > self._marks.get(policy_id, -1):
             self.progress("learner", policy_id)
@@ -323,14 +323,14 @@ class RetryLimit:
         created: float = math.inf,
         policy_id: str = "",
     ) -> str | None:
-        """Note a failure of a task that was ``created`` then, a learner's for ``policy_id``;
-        returns why the run shall end, if it shall."""
+        """Count a failure of a task with the creation time ``created``, a learner's for
+        ``policy_id``; returns why the run must end, or None."""
         if failure.lost:
             if created < self._lost_at.get(group, -math.inf):
                 return None
             self._lost_at[group] = now
         if group == "learner":
-            # One that was killed may be somewhere before that step, and still gets on.
+            # A learner that was killed may resume before that step: any step counts as progress.
             self._marks[policy_id] = self._steps[policy_id] if failure.by_worker else -1
         for of in dict.fromkeys(("", policy_id)):
             self._in_a_row[group, of] += 1

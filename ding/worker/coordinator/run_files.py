@@ -1,4 +1,4 @@
-"""Files that the coordinator looks after: best checkpoint, its own state, those to be removed."""
+"""Files of the coordinator: the best checkpoint, its own state, and files to remove at the end."""
 
 import hashlib
 import json
@@ -18,23 +18,22 @@ from .run_facts import as_count
 
 BEST_NAME = "ckpt_best.pth.tar"
 STATE_NAME = "coordinator_state.pth.tar"
-#: Changes when earlier states cannot be resumed.
+#: Increased when earlier states cannot be resumed.
 FORMAT = 3
-#: Share of the time that saving the state may take.
+#: Maximum fraction of the time spent saving the state.
 MAX_SHARE = 0.05
 
 
 class RunFiles:
-    """Makes the best checkpoint of evaluated weights, and removes files at the end of a run; one
-    that cannot be removed is shown and does no harm.
+    """Saves evaluated weights as the best checkpoint, and removes files at the end of a run; a
+    failed removal is only reported.
 
     Args:
-        engine: Has the samples, the weights, the artifacts, to which the checkpoint goes, and the
-            marks of folders.
+        engine: Provides samples, weights, artifacts (for the checkpoint), and marks of folders.
 
     Attributes:
-        noted: Names of what the run has written or will, and removes at its end: ``buffers`` and
-            ``weights``.
+        noted: Names of files that the run has written or will write, and removes at its end:
+            ``buffers`` and ``weights``.
     """
 
     def __init__(self, engine: Engine, warn: Callable[[str], object]) -> None:
@@ -43,8 +42,8 @@ class RunFiles:
         self.noted: dict[str, set[str]] = {"buffers": set(), "weights": set()}
 
     def take_evaluated(self, info: CollectorReport, is_best: bool) -> bool:
-        """Remove the copy of the weights that a report is about; whether it was the best, and is a
-        checkpoint now."""
+        """Remove the copy of a report's weights; returns whether they were the best, and are now
+        saved as a checkpoint."""
         name = info.get("eval_policy")
         if not (isinstance(name, str) and name):
             return False
@@ -60,8 +59,8 @@ class RunFiles:
         return is_best
 
     def keep_weights(self, name: str, as_name: str) -> None:
-        """Keep the newest weights of a name under another one. No learner publishes these again, so
-        they are also in the run's folder, for runs that are resumed.
+        """Copy the newest weights of a name to another one, and save them in the run's folder for
+        resumed runs, since no learner publishes them again.
 
         Raises:
             CheckpointError: There are none, they cannot be read, or not be written; then nothing
@@ -77,10 +76,10 @@ class RunFiles:
             raise
 
     def restore_weights(self, names: Iterable[str]) -> None:
-        """Publish again what was kept under these names, and is gone with the end of the run.
+        """Publish weights kept under these names again, after the end of a run removed them.
 
         Raises:
-            CheckpointError: It cannot be read, or not be written.
+            CheckpointError: They cannot be read or written.
         """
         for name in names:
             kept = self._artifacts.load(_kept_path(name))
@@ -88,23 +87,23 @@ class RunFiles:
                 self._weights.publish(name, Weights(kept["state"], kept["facts"]))
 
     def note(self, kind: str, names: Iterable[str]) -> None:
-        """Remember what to remove at the end; a mark remembers it if this process dies."""
-        # Each name once: the mark is a file, and this is called in each tick.
+        """Record names to remove at the end; a mark file keeps them if this process dies."""
+        # Only new names: the mark is a file, and this is called in each tick.
         new = set(names) - self.noted[kind]
         self.noted[kind] |= new
         mark = self._marks.get(kind)
         if mark is not None and new:
             try:
                 mark.note(kind, new)
-            except OSError as err:  # then they stay; no reason not to train
+            except OSError as err:  # the files will stay; training can continue
                 self._warn(f"the names of the run's {kind} were not put down: {err}")
 
     def discard(self, data_id: str) -> None:
-        """Remove samples that no buffer wants."""
+        """Remove samples that belong to no buffer."""
         self.remove(f"data {data_id}", partial(self._samples.remove, data_id))
 
     def remove_weights(self) -> None:
-        """Remove published weights, and what evaluations that never ended have kept of them."""
+        """Remove published weights, and copies for evaluations that never ended."""
         for name in list(self.noted["weights"]):
             self.remove(f"weights {name}", partial(self._weights.remove, name))
             self.remove(f"weights {name}", partial(self._weights.clear, weights_pattern(name)))
@@ -116,7 +115,7 @@ class RunFiles:
     def remove(self, what: str, how: Callable[[], object]) -> None:
         try:
             how()
-        except Exception as err:  # the end must not fail for a file that is left
+        except Exception as err:  # a file that is left must not fail the end
             self._warn(f"{what} was not removed: {err}")
 
 
@@ -135,7 +134,7 @@ def _checkpoint(state: SavedState, info: Mapping[str, object]) -> SavedState:
 
 
 class CoordinatorState:
-    """The coordinator's state on disk, so that a killed one can be started again.
+    """The coordinator's state on disk, with which a killed coordinator can be restarted.
 
     Args:
         exp_name: The run's folder.
@@ -143,15 +142,15 @@ class CoordinatorState:
         seconds: Time between saves; they are fewer if the processor works long on each.
 
     Attributes:
-        is_of_end: Whether the run has reached its goal or its limits: only who asks for it
-            continues from there.
+        is_of_end: Whether the run has reached its goal or its limits: it then continues only if
+            resuming is requested.
     """
 
     def __init__(
         self, exp_name: str, run: Settings, seconds: float, warn: Callable[[str], object]
     ) -> None:
         self.path = os.path.join(exp_name, "ckpt", STATE_NAME)
-        # By type, for what JSON does not have: its text may contain an address, another in each
+        # Other objects by type only: their text may contain an address, which differs in each
         # process.
         text = json.dumps(run, sort_keys=True, default=lambda value: type(value).__name__)
         self._run = hashlib.sha256(text.encode()).hexdigest()
@@ -169,10 +168,11 @@ class CoordinatorState:
         """The state to resume from, if there is one.
 
         Args:
-            wanted: ``None``: if it is this run's and the run has not reached its goal or limits.
+            wanted: Whether to resume. ``None``: only if the state belongs to this run, and the run
+                has not reached its goal or limits.
 
         Raises:
-            CheckpointError: It is wanted, and it cannot be read.
+            CheckpointError: The state is wanted, and cannot be read.
         """
         if wanted is False:
             return None
@@ -206,7 +206,7 @@ class CoordinatorState:
         self._saver.save_if_due()
 
     def save(self, collect: Callable[[], SavedState]) -> None:
-        """Save what `collect` returns. A failure is shown once, and the run continues."""
+        """Save the result of `collect`. A failure is reported once, and the run continues."""
         self._collect = collect
         self._saver.save()
 

@@ -1,4 +1,4 @@
-"""What the operator sees of a parallel run: facts of `GET /status`, console, lines of failures."""
+"""The operator's view of a parallel run: facts of `GET /status`, console, lines of failures."""
 
 import contextlib
 import logging
@@ -30,16 +30,16 @@ from .run_facts import (
 )
 from .worker_session import WorkerSession
 
-#: Smaller shares of the time are not shown.
+#: Minimum fraction of the time to be shown.
 SHOWN_SHARE = 0.01
 
 
 class WorkerStatus(TypedDict, total=False):
-    """One worker: its state, for how many seconds, its task and what it waits for, with the shares
-    of the last seconds that it has waited for that and for other things, and what its process uses
-    of the machine (`ding.utils.usage.FIGURES`). Of collectors in addition ``samples_per_s`` and
-    ``is_eval``, of learners ``iters_per_s``, ``wait_share`` for batches, and the ``numbers`` that a
-    user's policy logs in addition to its base.
+    """A worker's state, the seconds spent in it, its task, and what it waits for; with the
+    fractions of the last seconds that it has waited for anything, and its process's resource usage
+    (`ding.utils.usage.FIGURES`). For collectors also ``samples_per_s`` and ``is_eval``, for
+    learners ``iters_per_s``, ``wait_share`` for batches, and ``numbers`` that only a custom policy
+    logs, not its base class.
     """
 
     kind: Kind
@@ -73,9 +73,9 @@ class BufferStatus(TypedDict):
 class RunStatus(TypedDict):
     """The facts of a run, for `GET /status`.
 
-    ``state`` is ``running`` or that of the ending, ``reason`` its reason; ``seconds`` since the
-    start; ``tasks`` counts by stage; ``waits`` says who waits for whom, and for which share of the
-    time; ``troubles`` what keeps workers from a part of their work, by their names.
+    ``state`` is ``running`` or the state of the ending, ``reason`` its reason; ``seconds`` since
+    the start; ``tasks`` counts by stage; ``waits`` lists which workers wait for what, and for which
+    fraction of the time; ``troubles`` lists by worker what prevents a part of its work.
     """
 
     exp_name: str
@@ -100,7 +100,7 @@ class RunStatus(TypedDict):
 
 
 def worker_status(worker: WorkerSession | Awaited, facts: RunFacts, now: float) -> WorkerStatus:
-    """One worker's state, task and rate; of one that is not there, where it should be."""
+    """A worker's state, task and rate; for a missing worker, its expected location."""
     status: WorkerStatus = {
         "kind": worker.kind,
         "state": "connecting",
@@ -131,7 +131,7 @@ def worker_status(worker: WorkerSession | Awaited, facts: RunFacts, now: float) 
 
 
 def buffer_status(buffer: ChunkBuffer) -> BufferStatus:
-    """A buffer's fill."""
+    """A buffer's fill level."""
     return {
         "count": buffer.count(),
         "capacity": buffer.capacity,
@@ -143,7 +143,7 @@ def buffer_status(buffer: ChunkBuffer) -> BufferStatus:
 
 
 def who_waits(workers: Mapping[str, WorkerStatus]) -> str:
-    """Who waits, for what, and for which share of the time; of several workers, the mean."""
+    """Which workers wait for what, and for which fraction of the time; averaged over workers."""
     waits = []
     for kind in ("learner", "collector"):
         mine = [worker for worker in workers.values() if worker["kind"] == kind]
@@ -176,12 +176,12 @@ def _rounded(value: object) -> float | None:
     return None if number is None else round(number, 1)
 
 
-#: Lines for workers that the live display has room for.
+#: Maximum number of lines for workers in the live display.
 MAX_LINES = 12
 
 
 def brief_facts(status: RunStatus) -> list[str]:
-    """The facts that serial mode does not have, each a few words."""
+    """The facts that serial mode does not have, in a few words each."""
     rate = status["data_rate"]
     out = [f"{rate['samples_per_s']:,.0f} samples/s", f"{rate['bytes_per_s'] / 1e6:.2f} MB/s"]
     lags = [p["lag_iters"] for p in status["policy"].values() if p["lag_iters"] is not None]
@@ -205,7 +205,7 @@ def brief_facts(status: RunStatus) -> list[str]:
 
 
 def worker_lines(status: RunStatus) -> list[str]:
-    """A line for each worker, as far as there is room."""
+    """A line for each worker, up to a maximum number."""
     lines = []
     for name, worker in sorted(status["workers"].items()):
         task = worker["task_id"] or ""
@@ -228,7 +228,7 @@ def worker_lines(status: RunStatus) -> list[str]:
 
 
 class RunView:
-    """Shows the run on the console, if there is one, and in the log; the coordinator draws."""
+    """Shows the run on the console, if any, and in the log; the coordinator calls `draw`."""
 
     def __init__(self, console: Console | None, logger: logging.Logger) -> None:
         self._console, self._logger = console, logger
@@ -236,9 +236,9 @@ class RunView:
         self._repeats = RepeatFilter()
 
     def log(self, text: str, warning: bool = False) -> None:
-        """One line with its time; of those that repeat, some."""
+        """Log one line with its time; repeated lines are thinned out."""
         text = one_line(text)
-        with contextlib.suppress(Exception):  # a user's handler may raise
+        with contextlib.suppress(Exception):  # a custom handler may raise
             self._logger.log(logging.WARNING if warning else logging.INFO, text)
         shown = self._repeats.passed(text)
         if self._console is not None and shown is not None:
@@ -255,7 +255,7 @@ class RunView:
         self._evals.append(reward)
 
     def draw(self, status: Callable[[], RunStatus], at_end: bool = False) -> None:
-        """Bring the display up to date, if it is time to."""
+        """Update the display if it is time."""
         if self._console is None or not (at_end or self._evals or self._console.is_due):
             return
         now = status()

@@ -1,4 +1,4 @@
-"""The commander of one policy, and the base of all that train: tasks, evaluations, ends."""
+"""The commander of one policy, and the base of training commanders: tasks, evaluations, ends."""
 
 import math
 import time
@@ -39,25 +39,25 @@ from ._commander_tasks import (
 from .run_facts import as_count, mean_return
 
 _LAST_EVAL_TRIES = 3
-#: How much more a collector's task may explore than one that begins now.
+#: Maximum excess of a running task's ε over the current ε.
 MAX_EPS_LAG = 0.1
-#: Intervals of evaluation after which a collector's task need not wait for the end of episodes.
+#: Evaluation intervals after which a collector's task is closed without waiting for episodes.
 EPISODE_PATIENCE = 10
 
 
 class PolicyCommander(BaseCommander):
-    """Base of commanders that train: one learner per trainee, many collectors.
+    """Base of training commanders: one learner per trainee, many collectors.
 
-    Every ``eval_interval`` seconds one collector evaluates, never two at once; when training is
-    over (``learn.learner.train_iterations``, or ``max_env_step`` steps of all collectors), one last
-    time. Where a goal ends the run, and that
-    takes less than ``eval_share`` of the collectors' time, evaluations come sooner: in between, a
-    policy can have reached the goal and lost it again. A single collector evaluates at most half of
-    its time.
+    One collector evaluates every ``eval_interval`` seconds, never two at once, and a last time at
+    the end of training (``learn.learner.train_iterations``, or ``max_env_step`` steps of all
+    collectors). If a goal ends the run, evaluations come sooner as long as they take less than
+    ``eval_share`` of the collectors' time: between two evaluations, a policy can reach the goal and
+    lose it again. A single collector evaluates at most half of the time.
 
-    Collectors of ``greedy_share`` of the env steps explore from the beginning as little as all do
-    at the end: the others act at random and do not try what the policy takes for good, so that it
-    would not learn where that fails (Ape-X, Horgan et al. 2018, gives each actor its own ε).
+    Collectors of the fraction ``greedy_share`` of the env steps explore from the beginning as
+    little as all do at the end: the others act at random and never try what the policy considers
+    good, so the policy would not learn where that fails (Ape-X, Horgan et al. 2018, gives each
+    actor a separate ε).
 
     Args:
         cfg: The main config.
@@ -74,7 +74,7 @@ class PolicyCommander(BaseCommander):
         greedy_share=0.0,
         max_env_step=math.inf,
     )
-    #: Whether the first task of a collector is an evaluation.
+    #: Whether a collector's first task is an evaluation.
     _begins_with_eval = False
 
     def __init__(self, cfg: Settings) -> None:
@@ -89,8 +89,8 @@ class PolicyCommander(BaseCommander):
         self._train_iterations = float(
             section(cfg, "policy", "learn", "learner").get("train_iterations", math.inf)
         )
-        self._waiting: list[Trainee] = []  # without a learner, though training is not over
-        self._current: list[Trainee] = []  # those that collectors work for
+        self._waiting: list[Trainee] = []  # without a learner, before the end of training
+        self._current: list[Trainee] = []  # the trainees that collectors work for
         self._turn = 0
         self._next_eval: float | None = None
         self._eval_failures = 0
@@ -100,7 +100,7 @@ class PolicyCommander(BaseCommander):
     # ------------------------------------------------------------------ learners
 
     def get_learner_task(self) -> LearnerTask | None:
-        """A task for a learner that is idle now, or None."""
+        """A task for an idle learner, or None."""
         if not self._learners.has_room or self._is_over:
             return None
         trainee = self._waiting.pop(0) if self._waiting else self._new_trainee()
@@ -117,11 +117,11 @@ class PolicyCommander(BaseCommander):
         return learner_task(self._cfg, task_id, trainee.policy_id, trainee.buffer_id, **settings)
 
     def _learner_settings(self, trainee: Trainee) -> dict[str, object]:
-        """The fields of ``learner_cfg`` that this commander adds to a learner's task."""
+        """Fields of ``learner_cfg`` that this commander adds to a learner's task."""
         return {}
 
     def finish_learner_task(self, task_id: str, finished_task: LearnerInfo) -> str:
-        """Take in the end of a learner's task.
+        """Process the end of a learner's task.
 
         Returns:
             The id of the buffer that is not needed any more.
@@ -138,13 +138,13 @@ class PolicyCommander(BaseCommander):
         return buffer_id
 
     def update_learner_info(self, task_id: str, info: LearnerNews) -> None:
-        """Take in what a learner reports: ``learner_step``."""
+        """Process a learner's report with ``learner_step``."""
         trainee = self._learners.opened.get(task_id)
         if trainee is not None:
             trainee.trained(info)
 
     def notify_fail_learner_task(self, task: FailedTask) -> None:
-        """Its policy waits for another learner, which continues where this one was."""
+        """Queue its policy for another learner, which continues where this one stopped."""
         trainee = self._learners.close(task.get("task_id"))
         if trainee is not None:
             self._waiting.append(trainee)
@@ -167,16 +167,16 @@ class PolicyCommander(BaseCommander):
         return collector_task(self._cfg, task_id, job.trainee.buffer_id, **settings)
 
     def _task_settings(self, job: OpenTask) -> dict[str, object]:
-        """The fields that this commander adds to a collector's task."""
+        """Fields that this commander adds to a collector's task."""
         settings: dict[str, object] = {
             "eval_flag": job.is_eval,
             "policy_update_path": job.trainee.policy_id,
             "env": task_env(self._cfg, job.is_eval),
             "seed": as_count(self._cfg.get("seed")),
         }
-        if not job.is_eval:  # evaluations are to compare
+        if not job.is_eval:  # evaluations use the same seeds, to be comparable
             name = f"task {self._collectors.issued + 1}"
-            # Tasks of one collector would begin with the same episodes otherwise.
+            # Without this seed, all tasks of a collector would begin with the same episodes.
             settings["seed"] = env_seeds(as_count(self._cfg.get("seed")), name, 1)[0]
         if self._setting is not None:
             job.collect_setting = self._collect_setting(job)
@@ -184,7 +184,7 @@ class PolicyCommander(BaseCommander):
         return {**settings, **job.settings}
 
     def _collect_setting(self, job: OpenTask) -> Mapping[str, object]:
-        """What the policy's command mode has a collector do, as far as training is now."""
+        """Settings from the policy's command mode for the current progress of training."""
         assert self._setting is not None
         facts = {**job.trainee.facts(), "greedy": job.is_greedy}
         return self._setting[job.is_eval](facts)
@@ -198,14 +198,14 @@ class PolicyCommander(BaseCommander):
         self._collectors.space += 1
 
     def decrease_collector_task_space(self) -> None:
-        self._collectors.space = max(0, self._collectors.space - 1)  # open tasks may stay open
+        self._collectors.space = max(0, self._collectors.space - 1)  # open tasks stay open
 
     def judge_collector_finish(self, task_id: str, info: CollectorInfo) -> bool:
         """Whether a collector's task is over.
 
-        One that would go on for ever is closed when an evaluation finds no idle collector, and
-        when its settings are old; but first its environments are to end an episode. The next task
-        begins with new ones: what comes late in an episode would never be seen.
+        An endless task is closed if an evaluation finds no idle collector, or if its settings are
+        old; but each environment must first have had the time to end an episode. The next task
+        starts new episodes, so otherwise late parts of an episode would never be collected.
         """
         if super().judge_collector_finish(task_id, info):
             return True
@@ -219,7 +219,7 @@ class PolicyCommander(BaseCommander):
         return job.is_closing
 
     def finish_collector_task(self, task_id: str, finished_task: CollectorReport) -> bool:
-        """Take in the end of a collector's task.
+        """Process the end of a collector's task.
 
         Returns:
             Whether an evaluation reached ``env.stop_value``.
@@ -238,7 +238,7 @@ class PolicyCommander(BaseCommander):
         return job.source
 
     def notify_fail_collector_task(self, task: FailedTask) -> None:
-        """Another one will be handed out for it; a failed evaluation is due again soon."""
+        """Allow another task in its place; a failed evaluation is due again soon."""
         job = self._collectors.close(task.get("task_id"))
         if job is not None and job.is_eval:
             self._retry_evaluation(str(task.get("message") or "its collector failed"))
@@ -252,25 +252,24 @@ class PolicyCommander(BaseCommander):
         return as_count(info["cur_episode"]) >= env_num
 
     def _is_wanted_back(self, task_id: str, job: OpenTask) -> bool:
-        """Whether this is the longest running job and an evaluation needs its collector, or its
-        settings are older than ``eval_interval`` or explore too much by now."""
+        """Whether to close a task: it is the longest one and an evaluation needs its collector, or
+        its settings are older than ``eval_interval``, or its ε is too high by now."""
         if self._is_eval_due(self.clock() - durations.EVAL_GRACE):
             jobs = {key: job for key, job in self._collectors.opened.items() if job.is_whole}
-            # One collector is enough for an evaluation, and the longest task has the oldest
-            # settings.
+            # An evaluation needs one collector, and the longest task has the oldest settings.
             oldest = min(jobs, key=lambda key: jobs[key].since)
             return oldest == task_id and not any(job.is_closing for job in jobs.values())
-        # A task with an end gets new settings with the next one.
+        # The task after a limited one gets new settings anyway.
         is_endless = not section(self._cfg, "env").get("collector_episode_num")
         if self._setting is None or not is_endless:
             return False
         if self.clock() - job.since >= self._own.eval_interval:
             return True
         too_much = epsilon(job.collect_setting) - epsilon(self._collect_setting(job))
-        return too_much > MAX_EPS_LAG  # never, where nothing is known of ε
+        return too_much > MAX_EPS_LAG  # false if ε is unknown (NaN)
 
     def _wants_greedy(self, trainee: Trainee) -> bool:
-        """Whether the next of its collectors is one that explores little."""
+        """Whether the trainee's next collector should explore little."""
         share = float(self._own.greedy_share)
         others = [
             job.is_greedy
@@ -298,12 +297,12 @@ class PolicyCommander(BaseCommander):
         self._eval_failures = 0
         if job is not None and self._next_eval is not None:
             now = self.clock()
-            # Sooner than the interval where evaluations are cheap: between two, a policy may have
-            # reached its goal and lost it again.
+            # Sooner than the interval if evaluations are cheap: between two, a policy may reach its
+            # goal and lose it again.
             self._next_eval = min(self._next_eval, now + self._rest(job))
-            if not self._collectors.opened:  # the only collector has to collect, too
+            if not self._collectors.opened:  # the only collector must collect, too
                 self._next_eval = max(self._next_eval, now + (now - job.since))
-        # Foreign collectors do not report how old the weights were.
+        # Foreign collectors do not report the update of their weights.
         is_trained = "policy_iter" not in info or as_count(info["policy_iter"]) > 0
         if reward >= self._stop_value and is_trained and self._is_goal(job):
             reached = f"mean return {reward:.4g} reached stop_value {self._stop_value:g}"
@@ -313,7 +312,7 @@ class PolicyCommander(BaseCommander):
         return self.converged_reason is not None
 
     def _rest(self, job: OpenTask) -> float:
-        """Seconds without evaluation after one, for which that takes its share of the time."""
+        """Seconds to pause after an evaluation, so that evaluations keep to their share of time."""
         share = float(self._own.eval_share * self._own.collector_task_space)
         if not share or math.isinf(self._stop_value):
             return math.inf
@@ -345,17 +344,17 @@ class PolicyCommander(BaseCommander):
 
     @abstractmethod
     def _new_trainee(self) -> Trainee | None:
-        """Whom the next learner trains, if there is one."""
+        """The trainee of the next learner, if there is one."""
 
     def _let_go(self, trainee: Trainee) -> None:
-        """The learner of a trainee was stopped before its training was over."""
+        """The learner of a trainee was stopped before the end of training."""
 
     @abstractmethod
     def _make_job(self, is_eval: bool) -> OpenTask:
-        """What the next collector does, for one of those in training."""
+        """The next collector's task, for one of the current trainees."""
 
     def _is_goal(self, job: OpenTask | None) -> bool:
-        """Whether an evaluation that reached ``stop_value`` was the one that counts."""
+        """Whether an evaluation that reached ``stop_value`` ends the run."""
         return True
 
     # ------------------------------------------------------------------ state
@@ -381,7 +380,7 @@ class PolicyCommander(BaseCommander):
     def load_state_dict(self, state_dict: State) -> None:
         self._turn, self._run_id = state_dict["_turn"], state_dict["_run_id"]
         self._current = [Trainee(**fields) for fields in state_dict["trainees"]]
-        # Also those that have made all updates: what is evaluated is what a learner publishes.
+        # Including trainees with all updates: only a learner publishes weights to evaluate.
         self._waiting, self._has_trained_all = [*self._current], False
         wait = state_dict["till_eval"]
         self._next_eval = None if wait is None else self.clock() + wait

@@ -1,11 +1,11 @@
-"""The tasks of a run, and where each of them is."""
+"""The tasks of a run and their stages."""
 
 from collections.abc import Mapping
 
 from ding.utils.types import Settings, State
 from ding.worker.messages import Kind, Task
 
-#: The moves that a task may make.
+#: The allowed transitions between stages.
 MOVES = {
     "queued": ("assigned", "timed_out", "failed"),
     "assigned": ("running", "queued", "failed"),
@@ -16,15 +16,15 @@ MOVES = {
     "timed_out": (),
 }
 STAGES = tuple(MOVES)
-#: A task in one of these has not ended.
+#: Stages of tasks that have not ended.
 LIVE = ("queued", "assigned", "running", "closing")
-#: Ended tasks that are remembered, to know answers that come late.
+#: Number of ended tasks that are stored, to recognise late answers.
 MEMORY = 1000
 
 
 class TaskState:
-    """One task: what the worker is given, when it was queued first (seconds), its stage (one of
-    `STAGES`), and the worker that has it or had it last."""
+    """A task: its dict for the worker, the time it was first queued (seconds), its stage (one of
+    `STAGES`), and its current or last worker."""
 
     def __init__(
         self,
@@ -40,18 +40,18 @@ class TaskState:
 
     @property
     def buffer_id(self) -> str | None:
-        """Buffer that the task reads or fills; None if it names none."""
+        """Buffer that the task reads or fills; None if the task names none."""
         buffer_id = self.task.get("buffer_id")
         return buffer_id if isinstance(buffer_id, str) else None
 
     @property
     def policy_id(self) -> str:
-        """What a learner publishes its weights as."""
+        """Name under which a learner publishes its weights."""
         return str(self.task.get("policy_id", ""))
 
     @property
     def has_priorities(self) -> bool:
-        """Whether the policy wants samples to be drawn by priority."""
+        """Whether the policy uses prioritised sampling."""
         return bool(self._part("policy").get("priority"))
 
     @property
@@ -67,7 +67,7 @@ class TaskState:
 
     @property
     def weights_names(self) -> list[str]:
-        """The weights that a collector plays with."""
+        """Names of the weights that a collector uses."""
         names = self._part("collector_cfg").get("policy_update_path")
         return [names] if isinstance(names, str) else list(names or [])
 
@@ -81,13 +81,13 @@ class TaskTable:
 
     def __init__(self) -> None:
         self._live: dict[str, TaskState] = {}
-        # Some of those: each worker that becomes free looks here, and must not walk over all tasks.
+        # Separate, so that a worker that becomes idle need not search all tasks.
         self._queued: dict[str, TaskState] = {}
         self._ended: dict[str, TaskState] = {}
         self._totals = dict.fromkeys(("done", "failed", "timed_out"), 0)
 
     def add(self, kind: Kind, task: Task, now: float = 0.0) -> TaskState:
-        """Queue a task; it must have an id, not that of a task that has not ended."""
+        """Queue a task; its id must exist and not be that of a live task."""
         task_id = task.get("task_id")
         if not isinstance(task_id, str) or not task_id:
             raise ValueError(
@@ -96,19 +96,19 @@ class TaskTable:
         if task_id in self._live:
             stage = self._live[task_id].stage
             raise ValueError(f"the commander gave task {task_id} again: it is {stage}")
-        # A commander may give a failed task out again under its name.
+        # A commander may queue a failed task again under its id.
         self._ended.pop(task_id, None)
         state = TaskState(task_id, kind, task, now)
         self._live[task_id] = self._queued[task_id] = state
         return state
 
     def get(self, task_id: str, kind: Kind | None = None) -> TaskState | None:
-        """A task of that kind, also one that has ended lately."""
+        """A task of that kind, including recently ended ones."""
         state = self._find(task_id)
         return state if state is not None and kind in (None, state.kind) else None
 
     def move(self, task_id: str, stage: str, worker: str | None = None) -> bool:
-        """Whether the task was where that move is allowed; only then it is made."""
+        """Change a task's stage if the transition is allowed; returns whether it was."""
         state = self._find(task_id)
         if state is None or stage not in MOVES[state.stage]:
             return False
@@ -127,7 +127,7 @@ class TaskTable:
         return True
 
     def queued(self, kind: Kind) -> list[TaskState]:
-        """The tasks that wait for a worker, as they were queued."""
+        """The tasks that wait for a worker, in queue order."""
         return [state for state in self._queued.values() if state.kind == kind]
 
     def live(self, kind: Kind | None = None) -> list[TaskState]:
@@ -135,7 +135,7 @@ class TaskTable:
         return [state for state in self._live.values() if kind in (None, state.kind)]
 
     def counts(self) -> dict[str, int]:
-        """How many tasks are in each stage; of those that ended, how many ever came there."""
+        """Number of tasks in each stage; of ended tasks, the total number so far."""
         counts = dict.fromkeys(LIVE, 0) | self._totals
         for state in self._live.values():
             counts[state.stage] += 1
@@ -149,7 +149,7 @@ class TaskTable:
         return {"live": live, "totals": dict(self._totals)}
 
     def load_state_dict(self, state_dict: State) -> None:
-        """Tasks that were open when the state was taken have failed: their answers are stale."""
+        """Restore a state: tasks that were open have failed, since their answers are stale."""
         self._live.clear()
         self._queued.clear()
         self._ended.clear()

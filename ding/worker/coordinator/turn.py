@@ -1,4 +1,4 @@
-"""One thread at a time decides; what takes long is done without the others waiting for it."""
+"""One thread at a time decides; slow actions run after its turn, without blocking the others."""
 
 import threading
 from collections.abc import Callable
@@ -9,7 +9,7 @@ Method = TypeVar("Method", bound=Callable[..., object])
 
 
 class Turn:
-    """A lock of all that a run decides. A thread that has it may take it again."""
+    """A reentrant lock for all decisions of a run."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -17,7 +17,7 @@ class Turn:
         self._after: list[Callable[[], object]] = []
 
     def later(self, action: Callable[[], object]) -> None:
-        """Do something when the turn is over: write files, call users' code. Within a turn only."""
+        """Run an action after the turn: write files, call custom code. Only within a turn."""
         self._after.append(action)
 
     def __enter__(self) -> None:
@@ -26,7 +26,7 @@ class Turn:
 
     def __exit__(self, *exc: object) -> None:
         self._depth -= 1
-        # Only at the end of the outermost turn: within it, this thread still holds the lock.
+        # Only at the end of the outermost turn; until then, this thread holds the lock.
         after: list[Callable[[], object]] = []
         if not self._depth:
             after, self._after = self._after, after
@@ -40,7 +40,7 @@ class _HasTurn(Protocol):
 
 
 def in_turn(method: Method) -> Method:
-    """A method that takes the turn for as long as it works."""
+    """Decorator: the method holds the turn while it runs."""
 
     @wraps(method)
     def call(self: _HasTurn, *args: object, **kwargs: object) -> object:

@@ -34,9 +34,9 @@ from .worker_session import Steps, WorkerSession
 
 _logger = logging.getLogger(__name__)
 
-#: Answers for other tasks that are passed over, one after another.
+#: Maximum number of consecutive answers for other tasks that are ignored.
 MAX_STRAYS = 20
-#: What a collector reports of its progress, and what its report at the end calls that.
+#: Progress fields of a collector, and their names in its final report.
 _COUNTS = {
     "cur_episode": "real_episode_count",
     "cur_sample": "sample_count",
@@ -45,8 +45,8 @@ _COUNTS = {
 
 
 class Job(ABC):
-    """One task as one worker does it: `start`, then `work` until it says so, then `close`. It keeps
-    what is known of the worker up to date."""
+    """A task at a worker: `start`, then `work` until it returns true, then `close`. Updates the
+    known facts of the worker."""
 
     kind: Kind
 
@@ -60,7 +60,7 @@ class Job(ABC):
 
     @property
     def _buffer(self) -> ChunkBuffer | None:
-        """The buffer that the task puts into, or draws from."""
+        """The buffer that the task fills or reads."""
         return self._events.learner_buffer(self.buffer_id)
 
     def start(self) -> Steps[None]:
@@ -70,28 +70,28 @@ class Job(ABC):
 
     @abstractmethod
     def work(self) -> Steps[bool]:
-        """Do a step; returns whether the task is done."""
+        """Do one step; returns whether the task is done."""
 
     def close(self) -> Steps[dict[str, Json]]:
-        """End the task; returns the worker's report, completed."""
+        """End the task; returns the worker's report with missing fields added."""
         while True:
             report: TaskReport = yield from self._worker.ask(CloseTask(self.kind))
             if self._is_mine(report.task_id):
                 return {**self._known(), **report.info, "task_id": self.task_id}
 
     def _known(self) -> dict[str, Json]:
-        """What foreign workers leave out of their reports."""
+        """Fields that foreign workers leave out of their reports."""
         return {"buffer_id": self.buffer_id or None}
 
     @abstractmethod
     def finish(self, report: Mapping[str, Json]) -> None:
-        """Give the coordinator the report."""
+        """Pass the report to the coordinator."""
 
     def abandon(self) -> None:  # noqa: B027
-        """Release what the task held."""
+        """Release the task's resources."""
 
     def _is_mine(self, task_id: str | None) -> bool:
-        """Whether an answer is for this task; one that names none is."""
+        """Whether an answer belongs to this task; answers without a task id do."""
         if task_id in (None, self.task_id):
             self._strays = 0
             return True
@@ -105,7 +105,7 @@ class Job(ABC):
 
 
 class CollectorJob(Job):
-    """Fetches what is collected, as much at once as there is."""
+    """Fetches collected samples, as many at once as are available."""
 
     kind = "collector"
 
@@ -114,7 +114,7 @@ class CollectorJob(Job):
         cfg = task.get("collector_cfg")
         if isinstance(cfg, Mapping):
             worker.is_eval = bool(cfg.get("eval_flag"))
-            if not self._ours:  # they would compress pickles, which nothing here reads
+            if not self._ours:  # they would send compressed pickles, which cannot be read here
                 self.task = {**task, "collector_cfg": {**cfg, "compressor": "none"}}
         self._reported_before = worker.reported_bytes
         self._waiting_bytes = 0
@@ -129,7 +129,7 @@ class CollectorJob(Job):
         request = SamplesRequest()
         if self._ours:
             gather = self._worker.gather
-            # Longer than news is gathered for, or each answer would come back empty.
+            # Longer than the gathering time, or each answer would be empty.
             request = SamplesRequest(max(durations.POLL, 2 * gather), self._quota(), gather)
         answer = yield from self._worker.ask(request)
         for chunk in answer.chunks:
@@ -141,7 +141,7 @@ class CollectorJob(Job):
             return False
         if self._take_progress(progress):
             return True
-        # Foreign collectors answer at once, also without news; ours wait for some.
+        # Foreign collectors answer at once, even without news; ours wait for news.
         if not (answer.chunks or self._ours):
             shortest, longest = durations.FOREIGN_PAUSES
             yield from self._worker.pause(min(shortest * 2**self._idle, longest))
@@ -149,16 +149,16 @@ class CollectorJob(Job):
         return False
 
     def _must_wait(self) -> bool:
-        """Whether to wait a little before the next question, as the learner is behind."""
-        # What foreign collectors are not asked for they do not collect. Ours know how much they may
-        # collect, and are asked all the same: they have progress to report.
+        """Whether to delay the next request because the learner is behind."""
+        # Foreign collectors only collect when asked. Ours know their limit, and are asked anyway,
+        # since they report progress.
         buffer, worker = self._buffer, self._worker
         if buffer is None or worker.is_eval or (self._ours and worker.waits_for != "learner"):
             return False
         return not buffer.pace.has_room()
 
     def _quota(self) -> int | None:
-        """Bytes that the worker may have written in this task by now."""
+        """Total bytes that the worker may have written in this task so far."""
         buffer, worker = self._buffer, self._worker
         if buffer is None:
             return None
@@ -178,7 +178,7 @@ class CollectorJob(Job):
         worker.info, self._waiting_bytes = progress.as_json(), progress.waiting_bytes
         worker.waits_for = _short(progress.waiting)
         if worker.waits_for == "space" and buffer is not None and buffer.pace.paces(worker.name):
-            worker.waits_for = "learner"  # that is why it may write no more
+            worker.waits_for = "learner"  # the reason why it may not write more
         info = cast(CollectorInfo, worker.info)
         if progress.warning:
             self._events.warn(worker.name, progress.warning)
@@ -190,7 +190,7 @@ class CollectorJob(Job):
         except WorkerFailed as err:
             if self._ours or not err.by_worker:
                 raise
-            # There are foreign collectors that do not know this step; they are done all the same.
+            # Some foreign collectors do not support this request; they are done nevertheless.
             return {**self._known(), "task_id": self.task_id}
 
     def _known(self) -> dict[str, Json]:
@@ -205,7 +205,7 @@ class CollectorJob(Job):
 
 
 class LearnerJob(Job):
-    """Serves what the learner wants to train on next, while it trains."""
+    """Permits the batches that a learner wants next, while it trains."""
 
     kind = "learner"
 
@@ -225,13 +225,13 @@ class LearnerJob(Job):
             self.buffer_id = demand.buffer_id or self.buffer_id
             if not self._has_begun and self._buffer is not None:
                 self._has_begun = True
-                # Not at the start of the task: the learner's answer may name another buffer.
+                # Not at the start of the task, since the learner's answer may name another buffer.
                 self._buffer.begin()
             self._demand = demand
         request = yield from self._batches(self._demand)
         if request is None:
             return False
-        # Draws were permitted: collectors that the rate limiter held back may go on now.
+        # Draws were permitted: collectors that the rate limiter blocked may continue.
         self._worker.changed.add(f"room {self.buffer_id}")
         answer = yield from self._worker.ask(request)
         demand, self._demand = self._demand, None
@@ -243,7 +243,7 @@ class LearnerJob(Job):
         return self._take(answer)
 
     def _batches(self, demand: Demand) -> Steps[TrainRequest | None]:
-        """What the learner is sent; ``None`` if the task shall end before there is something."""
+        """The next request to the learner; ``None`` if the task must end before there is one."""
         look_at = self._worker.now + durations.POLL
         while True:
             buffer = self._buffer
@@ -258,15 +258,14 @@ class LearnerJob(Job):
             self._worker.waits_for = "collectors" if is_held else "data"
             seconds = look_at - self._worker.now
             if seconds <= 0 and demand.batch_num is not None and buffer is not None:
-                # Its answer moves the rate limiter on, which is what the collectors wait for
-                # meanwhile.
-                return self._request(0.0)  # it may have news of what it trains on
+                # Its report advances the rate limiter, on which the collectors wait.
+                return self._request(0.0)  # it may have news of its current batches
             wait = seconds if seconds > 0 else durations.POLL
             if (yield from self._worker.pause(wait, f"data {self.buffer_id}")):
                 return None
 
     def _rows(self, demand: Demand) -> TrainRequest | None:
-        """One batch for a learner that knows of no chunks."""
+        """One batch for a learner that does not support chunks."""
         ids = self.task_id, self.buffer_id
         rows = self._events.deal_with_learner_get_data(*ids, demand.batch_size, demand.train_iter)
         if rows is None:
@@ -275,7 +274,7 @@ class LearnerJob(Job):
         return TrainRequest(rows=tuple(rows), wait=self._wait)
 
     def _permission(self, buffer: ChunkBuffer | None, demand: Demand) -> TrainRequest | None:
-        """What the learner may draw from its replay buffer, and what is to go into that."""
+        """A request with permitted draws from the learner's replay buffer, and its new chunks."""
         wanted = demand.batch_num or 0
         if buffer is None:
             return None
@@ -283,7 +282,7 @@ class LearnerJob(Job):
         draws = buffer.permit(demand.batch_size, wanted) if wanted else 0
         if wanted and not (draws or chunks):
             return None
-        # Chunks that come meanwhile must not wait until batches are wanted.
+        # New chunks must not wait until batches are wanted.
         wait = durations.MESSAGE_GATHER if chunks or self._is_starved else self._wait
         return self._request(wait, chunks, draws)
 
@@ -300,7 +299,7 @@ class LearnerJob(Job):
 
     def _take(self, answer: TrainAnswer) -> bool:
         """Whether the task is done."""
-        self.abandon()  # the rows that were sent have been trained on
+        self.abandon()  # training on the rows sent has ended
         if self._buffer is not None and answer.own_rows is not None:
             self._is_starved = answer.starved
             news = answer.received, answer.left, answer.own_rows, answer.starved
@@ -309,7 +308,7 @@ class LearnerJob(Job):
             raise WorkerFailed(answer.error, answer.as_json(), by_worker=True)
         worker = self._worker
         worker.info = answer.as_json()
-        # The cause that was found here (data, collectors) is nearer than what the learner can see.
+        # A cause found here (data, collectors) is more specific than the learner's.
         if worker.waits_for is None or answer.waiting is None:
             worker.waits_for = _short(answer.waiting)
         worker.changed.add(f"room {self.buffer_id}")
