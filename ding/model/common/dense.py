@@ -1,6 +1,6 @@
-"""Linear layers of encoders and heads, and a stack of them at the price of its arithmetic.
+"""Linear layers of encoders and heads, and a stack that computes them without module calls.
 
-At the batch sizes of acting, half the time of a small network goes into calling modules.
+At the batch sizes of acting, module calls take half the time of a small network.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ class Dense(nn.Sequential):
 
 
 def run_layers(layers: Iterable[nn.Module], x: torch.Tensor) -> torch.Tensor:
-    """What layers one after the other make of ``x``, as in a `Dense`."""
+    """Apply layers one after the other to ``x``, as a `Dense` does."""
     hooked = bool(
         torch_module._global_forward_hooks
         or torch_module._global_forward_pre_hooks
@@ -39,7 +39,7 @@ def run_layers(layers: Iterable[nn.Module], x: torch.Tensor) -> torch.Tensor:
 
 
 def leaves(layers: Iterable[nn.Module]) -> Iterator[nn.Module]:
-    """The layers that are computed, those within a `Dense` in its place."""
+    """The layers that are computed; a `Dense` is replaced by its layers."""
     for layer in layers:
         if type(layer) is Dense:
             yield from leaves(layer)
@@ -50,7 +50,7 @@ def leaves(layers: Iterable[nn.Module]) -> Iterator[nn.Module]:
 def _run(
     layers: Iterable[nn.Module], x: torch.Tensor, fresh: bool, hooked: bool
 ) -> tuple[torch.Tensor, bool]:
-    """The output, and whether it is ours alone, to be changed in place."""
+    """The output, and whether it is a new tensor that may be modified in place."""
     for layer in layers:
         kind = type(layer)
         if kind not in _COMPUTED or hooked or _is_special(layer):
@@ -86,7 +86,7 @@ def linear_layers(
     dropout: float | None = None,
     noise: bool = False,
 ) -> list[nn.Module]:
-    """For each two neighbours in ``sizes``: linear, then norm, activation and dropout if given."""
+    """For each pair of adjacent ``sizes``, linear, and optionally norm, activation and dropout."""
     block = noise_block if noise else fc_block
     layers: list[nn.Module] = []
     for n_in, n_out in pairwise(sizes):

@@ -1,4 +1,4 @@
-"""Heads that give the distribution of the return of each action, not only its mean."""
+"""Heads that predict the distribution of each action's return, not only its mean."""
 
 import math
 from typing import Any
@@ -13,8 +13,8 @@ from ding.model.common.old_names import TwoForms
 class _AtomHead(nn.Module):
     """``{'logit': [B, N], 'distribution': [B, N, n_atom]}`` from scores of the atoms.
 
-    ``distribution`` are probabilities of ``n_atom`` returns from ``v_min`` to ``v_max``, ``logit``
-    their mean.
+    ``distribution`` contains probabilities of ``n_atom`` returns from ``v_min`` to ``v_max``,
+    ``logit`` their mean.
     """
 
     support: torch.Tensor
@@ -22,7 +22,7 @@ class _AtomHead(nn.Module):
     def __init__(self, n_atom: int, v_min: float, v_max: float) -> None:
         super().__init__()
         self.n_atom = n_atom
-        # Not in checkpoints: it follows from the config.
+        # Not in checkpoints, since the config determines it.
         self.register_buffer("support", torch.linspace(v_min, v_max, n_atom), persistent=False)
 
     def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -74,7 +74,7 @@ class RainbowHead(_AtomHead):
     ) -> None:
         super().__init__(n_atom, v_min, v_max)
         self.A = head_mlp(hidden_size, output_size * n_atom, layer_num, noise=noise, **layers)
-        # The state's value; old checkpoints name it so.
+        # The state's value; the name is that of old checkpoints.
         self.Q = head_mlp(hidden_size, n_atom, layer_num, noise=noise, **layers)
 
     def atom_scores(self, x: torch.Tensor) -> torch.Tensor:
@@ -112,15 +112,15 @@ class QuantileHead(nn.Module):
 
 
 class ImplicitQuantileHead(TwoForms):
-    """Quantiles of the return at any shares of probability (Dabney et al. 2018, IQN).
+    """Quantiles of the return at arbitrary fractions (Dabney et al. 2018, IQN).
 
     ``[B, input_size]`` to ``{'logit': [B, N], 'q': [B, N, Q], 'tau': [B, Q, 1]}``: ``q`` are the
     returns at ``tau``, ``logit`` their mean. In training mode ``tau`` is drawn
     uniformly and independently for each row; otherwise it is the midpoints of equal shares, so that
     the output is deterministic.
 
-    The embedding is cos(π i τ) of the multiples i that ``frequencies`` holds: 0 to n - 1 (the
-    paper's equation 4), in old checkpoints 1 to n.
+    The embedding is cos(π i τ) with the multiples i in ``frequencies``: 0 to n - 1 (the paper's
+    equation 4), in old checkpoints 1 to n.
     """
 
     frequencies: torch.Tensor
@@ -153,7 +153,7 @@ class ImplicitQuantileHead(TwoForms):
         return {"logit": q.mean(-1), "q": q, "tau": tau.expand(*x.shape[:-1], -1, -1)}
 
     def _tau(self, x: torch.Tensor) -> torch.Tensor:
-        """``[B, Q, 1]``, or ``[Q, 1]`` where they are the same for all rows."""
+        """``[B, Q, 1]``, or ``[Q, 1]`` if all rows have the same fractions."""
         if self.training:
             return torch.rand(*x.shape[:-1], self.num_quantiles, 1, device=x.device, dtype=x.dtype)
         middle = (torch.arange(self.num_quantiles, device=x.device) + 0.5) / self.num_quantiles
@@ -161,15 +161,15 @@ class ImplicitQuantileHead(TwoForms):
 
 
 class FractionProposalHead(nn.Module):
-    """Quantiles of the return at shares of probability that are learned (Yang et al. 2019, FQF).
+    """Quantiles of the return at learned fractions (Yang et al. 2019, FQF).
 
     ``[B, input_size]`` to ``logit`` ``[B, N]``, the means; ``q`` ``[B, N, Q]``, the returns at the
-    middles ``tau`` ``[B, Q, 1]`` of the proposed shares; ``fractions`` ``[B, Q + 1]``, where these
-    begin and end, from 0 to 1; the shares' ``entropy`` ``[B]``; and, where gradients are wanted,
-    ``q_fractions`` ``[B, N, Q - 1]``, the returns at the inner ones of the fractions.
+    midpoints ``tau`` ``[B, Q, 1]`` of the proposed intervals; ``fractions`` ``[B, Q + 1]``, the
+    intervals' bounds, from 0 to 1; the ``entropy`` ``[B]`` of their widths; and, if gradients are
+    enabled, ``q_fractions`` ``[B, N, Q - 1]``, the returns at the inner fractions.
 
-    Gradients of ``fractions`` and ``entropy`` reach ``quantiles_proposal`` alone, and none of the
-    others does.
+    Gradients of ``fractions`` and ``entropy`` only reach ``quantiles_proposal``; those of the other
+    outputs do not reach it.
     """
 
     sigma_pi: torch.Tensor
@@ -188,11 +188,11 @@ class FractionProposalHead(nn.Module):
         width = layers.get("input_size") or hidden_size
         self.fqf_fc = nn.Sequential(nn.Linear(quantile_embedding_size, width), nn.ReLU())
         proposal = nn.Linear(width, num_quantiles)
-        # All shares are nearly equal at first.
+        # All intervals are nearly equal at first.
         nn.init.xavier_uniform_(proposal.weight, gain=0.01)
         nn.init.zeros_(proposal.bias)
         self.quantiles_proposal = nn.Sequential(proposal)
-        # Part of checkpoints, as others number the cosines otherwise.
+        # Saved in checkpoints, since others number the cosines differently.
         frequencies = torch.arange(quantile_embedding_size) * math.pi
         self.register_buffer("sigma_pi", frequencies.view(1, 1, -1))
 
@@ -216,6 +216,6 @@ class FractionProposalHead(nn.Module):
         return output
 
     def _quantiles(self, x: torch.Tensor, tau: torch.Tensor) -> torch.Tensor:
-        """``[B, N, Q]`` at the shares ``[B, Q]``."""
+        """``[B, N, Q]`` at the fractions ``[B, Q]``."""
         embedding = self.fqf_fc(torch.cos(tau.unsqueeze(-1) * self.sigma_pi))
         return self.Q(x.unsqueeze(-2) * embedding).transpose(-1, -2)

@@ -1,4 +1,4 @@
-"""Encoders: observation in, feature vector out. Its width is `output_size`."""
+"""Encoders: from an observation to a feature vector of the width `output_size`."""
 
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -35,17 +35,17 @@ def build_encoder(
     norm_type: str | None = None,
     dropout: float | None = None,
 ) -> "FCEncoder | ConvEncoder":
-    """The encoder that fits a shape.
+    """The encoder for an observation shape.
 
     Args:
         obs_shape: ``n`` or ``[n]`` for vectors, ``[C, H, W]`` for images.
-        hidden_size_list: As for `FCEncoder` or `ConvEncoder`, and so are the others.
-        activation: A module, or the name of one.
-        norm_type: How layers are normalised.
-        dropout: For vectors; images have none.
+        hidden_size_list: See `FCEncoder` and `ConvEncoder`, also for the other arguments.
+        activation: A module or its name.
+        norm_type: Normalisation of layers.
+        dropout: For vectors only.
 
     Raises:
-        ConfigError: Another shape.
+        ConfigError: Any other shape.
     """
     shape = _as_tuple(obs_shape)
     if len(shape) == 1:
@@ -66,14 +66,14 @@ class FCEncoder(nn.Module):
     Args:
         obs_shape: Numbers per observation, ``n`` or ``[n]``.
         hidden_size_list: Width of each layer.
-        res_block: Whether every size after the first, which has to be the same, is a residual
-            block rather than a layer.
-        activation: A module, or the name of one (``'tanh'``).
+        res_block: Whether each size after the first is a residual block instead of a layer; all
+            sizes must then be equal.
+        activation: A module or its name (``'tanh'``).
         norm_type: ``'BN'``, ``'LN'`` or none, after each layer.
-        dropout: Probability of zeros after each layer; none if not given.
+        dropout: Dropout probability after each layer; none if not given.
 
     Raises:
-        ConfigError: Shapes or sizes that do not fit each other.
+        ConfigError: Inconsistent shapes or sizes.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class FCEncoder(nn.Module):
 
     @property
     def stages(self) -> tuple[nn.Module, ...]:
-        """The layers and stacks of layers that an observation goes through."""
+        """The layers and stacks of layers, in order of computation."""
         modules = self._modules
         return modules["init"], modules["after_init"], modules["main"]  # type: ignore[return-value]
 
@@ -124,16 +124,16 @@ class ConvEncoder(nn.Module):
 
     Args:
         obs_shape: ``[C, H, W]``.
-        hidden_size_list: Channels and width, as said above.
-        activation: A module, or the name of one (``'tanh'``).
-        kernel_size: Of each convolution, in pixels.
-        stride: Of each convolution, in pixels.
-        padding: Of each convolution, in pixels; none if not given.
-        layer_norm: Whether the output is normalised over its width.
-        norm_type: Of the residual blocks: ``'BN'``, ``'LN'``, ``'IN'``, ``'GN'`` or none.
+        hidden_size_list: Channels and width, as described above.
+        activation: A module or its name (``'tanh'``).
+        kernel_size: For each convolution, in pixels.
+        stride: For each convolution, in pixels.
+        padding: For each convolution, in pixels; none if not given.
+        layer_norm: Whether to apply layer norm to the output.
+        norm_type: Norm of the residual blocks: ``'BN'``, ``'LN'``, ``'IN'``, ``'GN'`` or none.
 
     Raises:
-        ConfigError: Shapes or sizes that do not fit each other.
+        ConfigError: Inconsistent shapes or sizes.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class ConvEncoder(nn.Module):
         self.act = activation_or_identity(activation)
 
     def _flat_size(self, layers: list[nn.Module]) -> int:
-        # In training, batch norm would take the zeros into its moments.
+        # In training mode, batch norm would include the zeros in its statistics.
         probe = nn.Sequential(*layers).eval()
         try:
             with torch.no_grad():
@@ -222,7 +222,7 @@ def _check_convolutions(
 
 
 def _explain(encoder: Any, x: torch.Tensor, err: RuntimeError) -> NoReturn:
-    """Says what is wrong with an input that torch refused; looked at only then, to cost nothing."""
+    """Explain why torch rejected an input; checked only after the error, at no cost before."""
     shape = encoder.obs_shape
     if tuple(x.shape[-len(shape) :]) != shape:
         raise DataError(

@@ -1,4 +1,4 @@
-"""Heads: feature vector in, named outputs out."""
+"""Heads: from a feature vector to named outputs."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ class DiscreteHead(nn.Module):
     Args:
         hidden_size: Width of the hidden layers.
         layer_num: Number of hidden layers before the last linear layer.
-        layers: Further arguments of `head_mlp`, as for all heads of values.
+        layers: Further arguments of `head_mlp`, as in all value heads.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class DuelingHead(nn.Module):
 
 
 class BranchingHead(nn.Module):
-    """One value of all and one advantage for each branch (Tavakoli et al. 2018, equation 1).
+    """A shared state value and an advantage per branch (Tavakoli et al. 2018, equation 1).
 
     ``[*, input_size]`` to ``{'logit': [*, num_branches, action_bins_per_branch]}``.
 
     Args:
         layer_num: Hidden layers of each part, before its last linear layer.
-        a_layer_num: Those of the advantages, ``layer_num`` unless given.
-        v_layer_num: Those of the value, ``layer_num`` unless given.
+        a_layer_num: Hidden layers of the advantages, ``layer_num`` unless given.
+        v_layer_num: Hidden layers of the value, ``layer_num`` unless given.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class ReparameterizationHead(nn.Module):
 
     sigma_types = ("fixed", "independent", "conditioned", "happo")
     bound_types = (None, "tanh")
-    # exp(-20) and exp(2): beyond these, log-probabilities lose their precision in float32.
+    # exp(-20) and exp(2): beyond these, log-probabilities become imprecise in float32.
     log_sigma_range = (-20.0, 2.0)
 
     sigma: torch.Tensor
@@ -173,7 +173,7 @@ class ReparameterizationHead(nn.Module):
         self.mu = nn.Linear(sizes[-1], output_size)
         if sigma_type == "fixed":
             sigma = torch.full((output_size,), float(fixed_sigma_value))
-            # Not in checkpoints: the config has it.
+            # Not in checkpoints, since the config determines it.
             self.register_buffer("sigma", sigma, persistent=False)
         elif sigma_type == "independent":
             self.log_sigma_param = nn.Parameter(torch.zeros(1, output_size))
@@ -205,7 +205,7 @@ class MultiHead(nn.Module):
         head_cls: Class of the heads.
         hidden_size: Width of the input ``[B, hidden_size]``.
         output_size_list: Number of actions of each dimension.
-        **head_kwargs: For each head.
+        **head_kwargs: Arguments of each head.
     """
 
     def __init__(
@@ -231,7 +231,7 @@ def build_discrete_head(
     action_shape: int | Sequence[int],
     **head_kwargs: Any,
 ) -> nn.Module:
-    """One head for an int or ``[n]``, a `MultiHead` for several action dimensions."""
+    """One head for an int or ``[n]``; a `MultiHead` for several action dimensions."""
     sizes = sizes_of(action_shape, "action_shape")
     if not sizes or min(sizes) < 1:
         raise ConfigError(
@@ -250,7 +250,7 @@ def build_policy_head(
     gaussian: Mapping[str, Any] = {},
     **options: Any,
 ) -> nn.Module:
-    """The head with a policy's ``logit``: a discrete head, or for ``'continuous'`` a Gaussian one.
+    """The head for a policy's ``logit``: discrete, or Gaussian for ``'continuous'``.
 
     Args:
         gaussian: Further arguments of `ReparameterizationHead`.
@@ -265,15 +265,15 @@ def build_policy_head(
 
 
 def flat_size(shape: int | Sequence[int]) -> int:
-    """How many numbers a shape has."""
+    """Number of elements of a shape."""
     return math.prod(sizes_of(shape))
 
 
 def vector_size(obs_shape: int | Sequence[int], who: str) -> int:
-    """The size of an observation for a network without an encoder for images.
+    """Size of an observation vector, for networks without an image encoder.
 
     Raises:
-        ConfigError: It is no vector.
+        ConfigError: The shape is not that of a vector.
     """
     shape = sizes_of(obs_shape, f"{who}: obs_shape")
     if len(shape) != 1:
@@ -285,7 +285,7 @@ def vector_size(obs_shape: int | Sequence[int], who: str) -> int:
 
 
 def column(value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """``value`` with its last axis, where that is of size 1 and was left out."""
+    """Add the last axis to ``value`` if it has size 1 and is missing."""
     return value.unsqueeze(-1) if value.dim() < like.dim() else value
 
 
@@ -299,7 +299,7 @@ def head_mlp(
     noise: bool = False,
     input_size: int | None = None,
 ) -> nn.Sequential:
-    """The stack of hidden layers, and the last linear layer without norm or activation.
+    """A stack of hidden layers, and a last linear layer without norm or activation.
 
     Args:
         noise: Use noisy linear layers.

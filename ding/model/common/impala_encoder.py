@@ -16,7 +16,7 @@ Layer = TypeVar("Layer", nn.Conv2d, nn.Linear)
 
 
 def _scaled_(layer: Layer, scale: float) -> Layer:
-    """Gives every output unit a weight vector of norm ``scale`` and no bias, in place."""
+    """Set the norm of each output unit's weights to ``scale``, and its bias to 0, in place."""
     with torch.no_grad():
         dims = list(range(1, layer.weight.dim()))
         layer.weight.mul_(scale / torch.linalg.vector_norm(layer.weight, dim=dims, keepdim=True))
@@ -43,7 +43,7 @@ class IMPALACnnResidualBlock(nn.Module):
         self.bn1 = nn.BatchNorm2d(in_channnel) if batch_norm else nn.Identity()
 
     def residual(self, x: torch.Tensor) -> torch.Tensor:
-        """What is added to the input, ``[B, in_channnel, H, W]``."""
+        """The residual branch, ``[B, in_channnel, H, W]``."""
         x = self.conv0(F.relu(self.bn0(x)))
         return self.conv1(F.relu(self.bn1(x)))
 
@@ -54,8 +54,8 @@ class IMPALACnnResidualBlock(nn.Module):
 class IMPALACnnDownStack(nn.Module):
     """A convolution, a max-pool that halves height and width, then residual blocks.
 
-    ``[B, in_channnel, H, W]`` to ``[B, out_channel, ceil(H / 2), ceil(W / 2)]``; H and W are kept
-    without the pool.
+    ``[B, in_channnel, H, W]`` to ``[B, out_channel, ceil(H / 2), ceil(W / 2)]``; without the pool H
+    and W are unchanged.
 
     Args:
         in_channnel: Channels of the input. (The name is that of the public API.)
@@ -63,7 +63,7 @@ class IMPALACnnDownStack(nn.Module):
         out_channel: Channels of the output.
         scale: Gain of the initial weights, shared by the blocks.
         pool: Whether there is a max-pool.
-        **kwargs: For each `IMPALACnnResidualBlock`.
+        **kwargs: Arguments of each `IMPALACnnResidualBlock`.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class IMPALACnnDownStack(nn.Module):
         return self.blocks(x)
 
     def output_shape(self, inshape: tuple[Any, ...]) -> tuple[Any, ...]:
-        """``(C, H, W)`` in, ``(C, H, W)`` out."""
+        """Map the shape ``(C, H, W)`` of the input to that of the output."""
         _, height, width = inshape
         if self.pool:
             return self.out_channel, (height + 1) // 2, (width + 1) // 2
@@ -103,15 +103,15 @@ class IMPALAConvEncoder(nn.Module):
 
     Args:
         obs_shape: ``[C, H, W]``.
-        channels: Of each stack of convolution, pool and residual blocks.
+        channels: Output channels of each stack of convolution, pool and residual blocks.
         outsize: Numbers per image.
-        scale_ob: What pixels are divided by.
-        nblock: Residual blocks of each stack.
-        final_relu: Whether the output is not negative.
-        **kwargs: For each `IMPALACnnResidualBlock` (``batch_norm``).
+        scale_ob: Divisor of pixel values.
+        nblock: Residual blocks in each stack.
+        final_relu: Whether to apply ReLU to the output.
+        **kwargs: Arguments of each `IMPALACnnResidualBlock` (``batch_norm``).
 
     Raises:
-        ConfigError: ``obs_shape`` is not that of an image.
+        ConfigError: ``obs_shape`` is not an image shape.
     """
 
     name = "IMPALAConvEncoder"

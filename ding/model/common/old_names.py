@@ -1,8 +1,8 @@
-"""The form that parameters have in checkpoints of DI-engine, where it differs from ours.
+"""Parameters of DI-engine's checkpoints, where their form differs from ours.
 
-Layers are named as there, so that most of those checkpoints load as they are. A module whose part
-of a state dict differs is an `OldForm`, which translates its part when it loads, exactly, or
-refuses it with the cause.
+Layers have the names of DI-engine, so that most of its checkpoints load unchanged. A module whose
+part of a state dict differs is an `OldForm`: it translates its part exactly when it is loaded, or
+rejects it with the cause.
 """
 
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ class OldForm(nn.Module):
     """Base of modules whose part of a state dict has another form in old checkpoints."""
 
     def from_old_form(self, state: dict[str, Any], prefix: str, errors: list[str]) -> None:
-        """Translate the entries below ``prefix`` in place, if they are in the old form.
+        """Translate the entries with the prefix ``prefix`` in place if they have the old form.
 
         Args:
-            errors: Receives the causes for which the state cannot be loaded.
+            errors: Receives the reasons why the state cannot be loaded.
         """
 
     def _load_from_state_dict(
@@ -32,7 +32,7 @@ class OldForm(nn.Module):
 class OtherNames(OldForm):
     """A module whose parameters may have other names in old checkpoints."""
 
-    #: Beginnings of names, and those that they are here.
+    #: Old prefixes of names, and the present ones.
     _other_names: Mapping[str, str]
 
     def from_old_form(self, state: dict[str, Any], prefix: str, errors: list[str]) -> None:
@@ -41,9 +41,9 @@ class OtherNames(OldForm):
 
 
 class TwoForms(OldForm):
-    """A module that computes in our form or in the old one; a buffer holds which, and is saved.
+    """A module that computes in our form or in the old one; a saved buffer determines which.
 
-    A state dict without the buffer is in the old form.
+    A state dict without the buffer has the old form.
     """
 
     #: Name of the buffer.
@@ -59,12 +59,12 @@ class TwoForms(OldForm):
 
 
 def below(state: Mapping[str, Any], start: str) -> list[str]:
-    """The rests of the names that begin with ``start``."""
+    """The names that begin with ``start``, without this prefix."""
     return [name.removeprefix(start) for name in state if name.startswith(start)]
 
 
 def move(state: dict[str, Any], start: str, to: str, errors: list[str]) -> None:
-    """Rename entries by how their names begin; where both exist they have to be equal."""
+    """Rename the prefix of entries; if both old and new names exist, their values must be equal."""
     for name in below(state, start):
         value = state.pop(start + name)
         if not same(state.setdefault(to + name, value), value):
@@ -72,7 +72,7 @@ def move(state: dict[str, Any], start: str, to: str, errors: list[str]) -> None:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two entries hold the same numbers."""
+    """Whether two entries contain the same numbers."""
     return a is b or (
         isinstance(a, torch.Tensor)
         and isinstance(b, torch.Tensor)

@@ -1,4 +1,4 @@
-"""Recurrent layers whose states come and go per environment."""
+"""Recurrent layers with a separate state per environment."""
 
 import math
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ _Batched = tuple[torch.Tensor, torch.Tensor]
 class StatefulLSTM(nn.Module):
     """An LSTM over time with one state per row of the batch.
 
-    A state is ``{'h', 'c'}``, each ``[layer_num, 1, hidden_size]``; ``None`` is one that begins.
-    Instead of a list of B states there may be one of the whole batch, ``[layer_num, B, ...]``.
+    A state is ``{'h', 'c'}``, each ``[layer_num, 1, hidden_size]``; ``None`` is an initial state.
+    Instead of a list of B states, one state of the batch is accepted, ``[layer_num, B, ...]``.
     """
 
     def __init__(self, input_size: int, hidden_size: int, layer_num: int = 1) -> None:
@@ -30,7 +30,7 @@ class StatefulLSTM(nn.Module):
     def forward(
         self, x: torch.Tensor, prev_state: State | list[State | None] | None
     ) -> tuple[torch.Tensor, Any]:
-        """``[T, B, input_size]`` to ``[T, B, hidden_size]`` and the states after it."""
+        """``[T, B, input_size]`` to ``[T, B, hidden_size]`` and the final states."""
         if isinstance(prev_state, Mapping):
             output, (h, c) = self._unroll(x, (prev_state["h"], prev_state["c"]))
             return output, {"h": h, "c": c}
@@ -53,10 +53,10 @@ class StatefulLSTM(nn.Module):
 
 
 class NormedLSTM(StatefulLSTM):
-    """A `StatefulLSTM` with layer norm on what the input and the state add to the gates.
+    """A `StatefulLSTM` with layer norm on the contributions of input and state to the gates.
 
-    Ba et al. 2016, "Layer Normalization", equation 20 without the norm of the cell. The gates stand
-    in the order input, forget, output, candidate.
+    Ba et al. 2016, "Layer Normalization", equation 20 without the norm of the cell. The order of
+    the gates is input, forget, output, candidate.
     """
 
     def _build(self, input_size: int) -> None:
@@ -71,7 +71,7 @@ class NormedLSTM(StatefulLSTM):
     def _unroll(self, x: torch.Tensor, state: _Batched) -> tuple[torch.Tensor, _Batched]:
         after = []
         for i, (h, c) in enumerate(zip(*state)):
-            # What comes from the inputs does not wait for the states: all steps at once.
+            # The inputs' contribution does not depend on states: all steps at once.
             from_input = self.norm[2 * i](x @ self.wx[i]) + self.bias[i]
             norm, wh = self.norm[2 * i + 1], self.wh[i]
             outputs = []
@@ -89,9 +89,9 @@ class NormedLSTM(StatefulLSTM):
 
 
 class StatefulGRU(nn.GRUCell):
-    """A GRU over time (Cho et al. 2014); states as of `StatefulLSTM`, of ``'h'`` alone.
+    """A GRU over time (Cho et al. 2014); states as in `StatefulLSTM`, with ``'h'`` only.
 
-    Its parameters are a cell's, as in old checkpoints.
+    Its parameters have the names of a GRU cell, as in old checkpoints.
     """
 
     layer_num = 1
@@ -99,7 +99,7 @@ class StatefulGRU(nn.GRUCell):
     def forward(  # type: ignore[override]
         self, x: torch.Tensor, prev_state: State | list[State | None] | None
     ) -> tuple[torch.Tensor, Any]:
-        """``[T, B, input_size]`` to ``[T, B, hidden_size]`` and the states after it."""
+        """``[T, B, input_size]`` to ``[T, B, hidden_size]`` and the final states."""
         if isinstance(prev_state, Mapping):
             output, h = self._unroll(x, prev_state["h"])
             return output, {"h": h}
@@ -112,7 +112,7 @@ class StatefulGRU(nn.GRUCell):
 
     def _unroll(self, x: torch.Tensor, h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         weights = [self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh]
-        # cuDNN refuses a state with gaps between its numbers, such as a slice.
+        # cuDNN rejects non-contiguous states, such as slices.
         return torch.gru(x, h.contiguous(), weights, True, 1, 0.0, False, False, False)
 
 
@@ -125,6 +125,6 @@ RECURRENT_LAYERS: dict[Any, type[nn.Module]] = {
 
 
 def _initial(size: int, gates: int) -> nn.Parameter:
-    # As wide as the first weights of `nn.LSTM`.
+    # The same bound as the initial weights of `nn.LSTM`.
     bound = 1 / math.sqrt(gates // 4)
     return nn.Parameter(torch.empty(size, gates).uniform_(-bound, bound))

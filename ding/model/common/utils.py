@@ -1,4 +1,4 @@
-"""Models from configs, and what their constructors take."""
+"""Builds models from configs, and shares constructor signatures between models."""
 
 import copy
 import functools
@@ -18,9 +18,9 @@ _REST = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 def create_model(cfg: Mapping[str, Any]) -> nn.Module:
-    """Build the network that ``cfg['type']`` names, with the rest of ``cfg`` as its arguments.
+    """Build the network of the type ``cfg['type']``, with the rest of ``cfg`` as its arguments.
 
-    Modules in ``cfg['import_names']`` are imported first. ``cfg`` is left as it is.
+    Modules in ``cfg['import_names']`` are imported first. ``cfg`` is not modified.
 
     Args:
         cfg: ``type``, ``import_names`` and the network's arguments.
@@ -44,19 +44,19 @@ def create_model(cfg: Mapping[str, Any]) -> nn.Module:
     return MODEL_REGISTRY.get(kwargs.pop("type"))(**kwargs)
 
 
-# Parameters are binding: users write them in `policy.model`, and checks of configs read them from
-# the signature. A class that takes what another takes therefore shows all of them, and has them in
-# its source once.
+# Constructor parameters are public: users set them in `policy.model`, and config checks read them
+# from the signature. A class that takes another's parameters must therefore list all of them in its
+# signature, without repeating them in its source.
 def takes_as(
     base: type, without: Collection[str] = (), after: str = "self", **defaults: Any
 ) -> Callable[[_Init], _Init]:
-    """For a constructor that takes what another class's takes, and gets it by name.
+    """Decorator for a constructor that also takes another class's parameters, as keyword arguments.
 
     Args:
-        base: That class; its keyword-only parameters are for its subclasses.
-        without: Parameters of it that are left out.
-        after: The parameter that those which the constructor itself declares follow.
-        defaults: Other defaults than there.
+        base: The other class; its keyword-only parameters are for its subclasses.
+        without: Parameters of it to leave out.
+        after: The constructor's own parameters are inserted after this one.
+        defaults: Defaults that differ from those of the other class.
     """
     theirs = [p for p in signature(base).parameters.values() if p.kind is _BY_PLACE]
 

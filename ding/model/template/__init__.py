@@ -1,4 +1,4 @@
-"""Whole models, by the kind of policy that they serve."""
+"""Complete models, by the kind of policy that uses them."""
 
 import lazy_loader
 

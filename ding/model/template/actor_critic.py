@@ -1,4 +1,4 @@
-"""What actor-critic models have in common."""
+"""Base classes of actor-critic models."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,12 +20,12 @@ _TWO_ENCODERS = ("actor_encoder", "critic_encoder")
 
 
 class ByMode(nn.Module):
-    """A network whose ``forward`` calls the method named by its argument, one of `mode`."""
+    """A network whose ``forward`` calls the method that its argument ``mode`` names."""
 
     mode: list[str] = []
 
     def forward(self, inputs: Any, mode: str) -> dict[str, Any]:
-        """Runs the method that ``mode`` names, one of the class's `mode`."""
+        """Call the method ``mode``, one of the class's `mode`."""
         if mode not in self.mode:
             raise ValueError(
                 f"{type(self).__name__}: mode is {mode!r}; expected one of {self.mode}"
@@ -36,12 +36,12 @@ class ByMode(nn.Module):
 class ActorCritic(ByMode, OtherNames):
     """An actor and a critic with a shared encoder or separate ones.
 
-    Subclasses have a method for each name in `mode`.
+    Subclasses define a method for each name in `mode`.
 
     Args:
-        encoder: The actor's encoder, held as ``actor_encoder``; as ``encoder`` when it is shared.
-        critic_encoder: ``None`` to share the other.
-        heads: The actor's and the critic's, unless the subclass sets them.
+        encoder: The actor's encoder, stored as ``actor_encoder``; as ``encoder`` if it is shared.
+        critic_encoder: ``None`` to share the actor's.
+        heads: The heads of actor and critic, unless the subclass sets them.
     """
 
     actor_head: Any
@@ -61,11 +61,11 @@ class ActorCritic(ByMode, OtherNames):
             self.actor_encoder = encoder
             self.critic_encoder = critic_encoder
         if heads is not None:
-            # The critic's first: so optimisers of old checkpoints count the parameters.
+            # The critic's head first: the order of parameters in optimisers of old checkpoints.
             self.critic_head = heads[1]
             self.actor_head = heads[0]
 
-    # Views, not submodules: a state dict then holds every tensor once.
+    # Views, not submodules: a state dict then contains every tensor once.
     @property
     def actor(self) -> nn.ModuleList:
         """Encoder and head of the actor."""
@@ -109,10 +109,10 @@ class ValueActorCritic(ActorCritic):
         return {"value": self.critic_head(self.critic_feature(x))["pred"]}
 
     def compute_actor_critic(self, x: Any) -> dict[str, Any]:
-        """``{'logit', 'value'}``; a shared encoder runs once."""
+        """``{'logit', 'value'}``; a shared encoder is computed once."""
         feature = self.actor_feature(x)
         critic_feature = feature if self.share_encoder else self.critic_feature(x)
-        # The logit first: gradients of a shared encoder are added in this order.
+        # The logit first, which fixes the order of adding gradients in a shared encoder.
         logit = self._logit(feature, x)
         return {"logit": logit, "value": self.critic_head(critic_feature)["pred"]}
 
@@ -128,12 +128,12 @@ def value_heads(
     gaussian: Mapping[str, Any],
     **common: Any,
 ) -> tuple[nn.Module, nn.Module]:
-    """The heads of a policy, and of a state's value.
+    """The heads of a policy and of a state value.
 
     Args:
-        action: Space and shape of the action, or of each of the parts that have a head.
-        width: What the encoders give.
-        actor: Width and layers of the actor's head; of ``critic`` likewise.
+        action: Space and shape of the action, or of each of its parts with a separate head.
+        width: Output width of the encoders.
+        actor: Width and number of layers of the actor's head; likewise ``critic``.
         gaussian: Further arguments of `ReparameterizationHead`.
         common: ``activation`` and ``norm_type``.
     """
@@ -153,7 +153,7 @@ def continuous_actor(
     gaussian: Mapping[str, Any] = {"sigma_type": "conditioned"},
     **common: Any,
 ) -> Dense:
-    """A linear layer of ``sizes`` and a head: of the action, ``'regression'``, or of a Gaussian."""
+    """A linear layer of ``sizes`` and a head: of an action (``'regression'``) or a Gaussian."""
     stem, size, width = linear_layers(sizes, **common), flat_size(action_shape), sizes[1]
     if action_space == "regression":
         return Dense(*stem, RegressionHead(width, size, layer_num, final_tanh=True, **common))
@@ -161,7 +161,7 @@ def continuous_actor(
 
 
 def continuous_output(output: dict[str, torch.Tensor], x: torch.Tensor) -> dict[str, Any]:
-    """``{'action': [B, A]}`` or ``{'logit': [mu, sigma]}`` of such a head, for the input ``x``."""
+    """``{'action': [B, A]}`` or ``{'logit': [mu, sigma]}`` of such a head for the input ``x``."""
     if "pred" in output:
         return {"action": column(output["pred"], x)}
     return {"logit": [output["mu"], output["sigma"]]}

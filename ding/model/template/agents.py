@@ -1,4 +1,4 @@
-"""Networks of agents who act on what each has seen, and whose states are kept together."""
+"""Recurrent networks of agents that act on local observations; their states are stored together."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ from ding.data import tree_join, tree_rows, tree_take
 from ding.model.template.drqn import DRQN
 from ding.utils.errors import DataError
 
-#: A tree of tensors ``[B, agents, ...]`` (or ``[agents, ...]`` of one environment).
+#: A tree of tensors ``[B, agents, ...]`` (or ``[agents, ...]`` for one environment).
 State = dict[str, Any]
 
 
 class AgentNetwork(DRQN):
     """A recurrent Q-network that all agents share; see `DRQN`.
 
-    A state is ``{'h'}`` (of an LSTM also ``'c'``), ``[B, agents, width]`` each.
+    A state is ``{'h'}`` (LSTM: also ``'c'``), ``[B, agents, width]`` each.
     """
 
     @property
@@ -33,11 +33,11 @@ class AgentNetwork(DRQN):
         """
         Args:
             obs: float32 ``[T, B, agents, n]``.
-            state: Before the first step.
+            state: The state before the first step.
 
         Returns:
-            Values ``[T, B, agents, N]``, the state after the last step, and what the memory gave,
-            ``[T, B, agents, width]``.
+            Values ``[T, B, agents, N]``, the state after the last step, and the recurrent layer's
+            output, ``[T, B, agents, width]``.
         """
         steps, batch, agents = obs.shape[:3]
         flat = {name: part.reshape(1, batch * agents, -1) for name, part in state.items()}
@@ -50,8 +50,8 @@ class AgentNetwork(DRQN):
 class AgentsModel(nn.Module):
     """Base of models for teams: values of agents' actions and, optionally, of joint actions.
 
-    Subclasses say what agents' values are (`initial_state`, `unroll`); those that learn to judge
-    joint actions add what they need.
+    Subclasses define the agents' values (`initial_state`, `unroll`); those that evaluate joint
+    actions override `judge`.
     """
 
     def __init__(self, agent_num: int) -> None:
@@ -60,35 +60,35 @@ class AgentsModel(nn.Module):
 
     @abstractmethod
     def initial_state(self, batch: int = 1) -> State:
-        """The state where episodes begin, ``[B, agents, ...]``."""
+        """The state at the start of episodes, ``[B, agents, ...]``."""
 
     @abstractmethod
     def unroll(self, obs: Mapping[str, torch.Tensor], state: State) -> dict[str, Any]:
         """
         Args:
-            obs: ``agent_state`` ``[T, B, agents, n]`` and what else the model looks at.
-            state: Before the first step.
+            obs: ``agent_state`` ``[T, B, agents, n]`` and further parts that the model uses.
+            state: The state before the first step.
 
         Returns:
-            ``logit`` ``[T, B, agents, N]``, ``next_state``, and what else the loss is made of.
+            ``logit`` ``[T, B, agents, N]``, ``next_state``, and further terms of the loss.
         """
 
     def judge(self, output: dict[str, Any], obs: Mapping[str, torch.Tensor], action: Any) -> Any:
-        """``total_q`` and what else a joint action is worth to this model; nothing by default."""
+        """``total_q`` and further values of a joint action; empty by default."""
         return {}
 
     def forward(self, data: Mapping[str, Any], single_step: bool = True) -> dict[str, Any]:
         """One step of acting, or a whole sequence.
 
         Args:
-            data: ``obs`` with parts ``[B, ...]``, of a sequence ``[T, B, ...]``; ``prev_state``, a
-                state of the batch or a list of B, None where one begins; and perhaps ``action``
-                int64 ``[B, agents]`` (``[T, B, agents]``), the best ones unless given.
-            single_step: Whether it is one step.
+            data: ``obs`` with parts ``[B, ...]``, for a sequence ``[T, B, ...]``; ``prev_state``, a
+                state of the batch or a list of B states, None for initial ones; optionally
+                ``action`` int64 ``[B, agents]`` (``[T, B, agents]``), by default the best ones.
+            single_step: Whether the input is one step.
 
         Returns:
-            ``logit``, ``next_state`` (a list of B), ``action_mask`` if there is one, and, where
-            the observation has a ``global_state``, what `judge` says, such as ``total_q``
+            ``logit``, ``next_state`` (a list of B), ``action_mask`` if there is one, and, if the
+            observation has a ``global_state``, the results of `judge`, such as ``total_q``
             ``[B]`` (``[T, B]``).
         """
         obs, action = data["obs"], data.get("action")
@@ -115,7 +115,7 @@ class AgentsModel(nn.Module):
         return {**out, "next_state": tree_rows(output["next_state"])}
 
     def joined_state(self, state: Any, obs: Mapping[str, torch.Tensor]) -> State:
-        """The state of a batch, from whatever form it came in."""
+        """The state of a batch, from any accepted form."""
         if isinstance(state, Mapping):
             return dict(state)
         batch = obs["agent_state"].shape[1]
@@ -126,5 +126,5 @@ class AgentsModel(nn.Module):
 
 
 def best_actions(logit: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """The best action of each agent among those to be had: ``[..., N]`` to int64 ``[...]``."""
+    """The best legal action of each agent: ``[..., N]`` to int64 ``[...]``."""
     return (logit if mask is None else logit.masked_fill(mask == 0, -torch.inf)).argmax(-1)

@@ -1,4 +1,4 @@
-"""Networks that imitate: observation in, a demonstrator's action out."""
+"""Networks for behaviour cloning: from an observation to the demonstrator's action."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,13 +31,13 @@ _KERNELS = [8, 4, 3]
 class DiscreteBC(QNetwork):
     """Logits of actions: ``[B, *obs_shape] float32`` to ``{'logit': [B, action_shape]}``.
 
-    With several action dimensions ``logit`` is a list, one tensor for each.
+    With several action dimensions ``logit`` is a list with one tensor per dimension.
 
     Args:
         obs_shape: An int or ``[n]`` for vectors, ``[C, H, W]`` for images.
         head_hidden_size: The encoder's last size unless given.
-        strides: Of an image encoder's convolutions. Three have the kernels 8, 4 and 3 as usual; of
-            another number, each has a kernel of 3.
+        strides: Strides of an image encoder's convolutions. Three strides have the usual kernels 8,
+            4 and 3; with another number of strides, all kernels are 3.
     """
 
     @takes_as(DQN, ("dropout", "init_bias", "noise"), after="norm_type")
@@ -61,7 +61,7 @@ def _strided_encoder(strides: Sequence[int], options: dict[str, Any]) -> ConvEnc
 
 @MODEL_REGISTRY.register("continuous_bc")
 class ContinuousBC(nn.Module):
-    """Actions in (-1, 1) of an observation ``[B, obs_shape] float32``.
+    """Actions in (-1, 1) for an observation ``[B, obs_shape] float32``.
 
     Args:
         action_space: ``'regression'``: ``{'action': [B, A]}``. ``'reparameterization'``: a

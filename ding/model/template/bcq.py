@@ -16,17 +16,17 @@ from ding.utils.registry_factory import MODEL_REGISTRY
 class BCQ(ByMode):
     """Networks of BCQ (Fujimoto et al. 2019): a generative model, a perturbation, two critics.
 
-    Fujimoto et al. 2019. Actions are in [-1, 1].
+    Actions are in [-1, 1].
 
     Args:
         obs_shape: An int or ``[n]``.
-        actor_head_hidden_size: Hidden layers of the net that changes actions, by ``phi`` at most.
+        actor_head_hidden_size: Hidden layers of the perturbation network, bounded by ``phi``.
         critic_head_hidden_size: Hidden layers of each critic.
-        vae_hidden_dims: Those of the generator's encoder and decoder.
+        vae_hidden_dims: Hidden layers of the generative model's encoder and decoder.
     """
 
     mode = ["compute_actor", "compute_critic", "compute_vae", "compute_eval"]
-    #: How many generated actions ``compute_eval`` chooses from.
+    #: Number of generated actions from which ``compute_eval`` chooses.
     candidates = 100
 
     def __init__(
@@ -52,26 +52,26 @@ class BCQ(ByMode):
         self.vae = _ActionVAE(size, action_size, vae_hidden_dims, activation)
 
     def compute_actor(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """``{'action': [B, A]}``: ``action`` of the inputs plus a perturbation, given ``obs``."""
+        """``{'action': [B, A]}``: the input's ``action`` plus a perturbation, given ``obs``."""
         action = inputs["action"]
         change = torch.tanh(self.actor(torch.cat([inputs["obs"], action], -1)))
         return {"action": (action + self.phi * change).clamp(-1, 1)}
 
     def compute_critic(self, inputs: dict[str, torch.Tensor]) -> dict[str, list[torch.Tensor]]:
-        """``{'q_value': [[B], [B]]}`` of ``obs`` and ``action``."""
+        """``{'q_value': [[B], [B]]}`` for ``obs`` and ``action``."""
         x = torch.cat([inputs["obs"], inputs["action"]], -1)
         return {"q_value": [critic(x).squeeze(-1) for critic in self.critic]}
 
     def compute_vae(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """``recons_action`` ``[B, A]``; with an ``action`` in the inputs it is that one again, and
-        ``mu`` and ``sigma`` ``[B, 2 A]`` say how it was encoded; else one is drawn."""
+        """``recons_action`` ``[B, A]``: the reconstruction of an ``action`` in the inputs, with the
+        encoding's ``mu`` and ``sigma`` ``[B, 2 A]``; or a sampled action."""
         if "action" in inputs:
             return self.vae(inputs["obs"], inputs["action"])
         return {"recons_action": self.vae.draw(inputs["obs"])}
 
     def compute_eval(self, obs: torch.Tensor) -> dict[str, torch.Tensor]:
-        """``{'action': [B, A]}``: of generated and changed actions the one that the first critic
-        likes best."""
+        """``{'action': [B, A]}``: of generated, perturbed actions the one with the highest value of
+        the first critic."""
         many = obs.repeat_interleave(self.candidates, 0)
         action = self.compute_actor({"obs": many, "action": self.vae.draw(many)})["action"]
         q_value = self.critic[0](torch.cat([many, action], -1)).view(-1, self.candidates)
@@ -81,9 +81,9 @@ class BCQ(ByMode):
 
 
 class _ActionVAE(nn.Module):
-    """A variational auto-encoder of actions, given the observation."""
+    """A conditional variational auto-encoder of actions, given the observation."""
 
-    # Of the encoding's log-sigma.
+    # Range of the encoding's log-sigma.
     log_sigma_range = (-4.0, 15.0)
 
     def __init__(
@@ -104,7 +104,7 @@ class _ActionVAE(nn.Module):
         return {"recons_action": self.decode(obs, code), "mu": mu, "sigma": sigma}
 
     def draw(self, obs: torch.Tensor) -> torch.Tensor:
-        """Actions ``[B, A]`` such as the data have at ``obs``; unlikely ones are left out."""
+        """Sample actions ``[B, A]`` as in the data at ``obs``; improbable ones are left out."""
         return self.decode(
             obs, obs.new_empty(len(obs), self.latent_size).normal_().clamp_(-0.5, 0.5)
         )

@@ -1,4 +1,4 @@
-"""Values of what an agent does alone and of what it does with others (Zhang et al. 2020)."""
+"""Values split into an agent's independent part and an interactive part (Zhang et al. 2020)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,14 +16,14 @@ from ding.utils.registry_factory import MODEL_REGISTRY
 
 
 class AllyAttention(nn.Module):
-    """Attention over the other agents in an observation: returns one vector.
+    """Attention over the other agents in an observation; returns one vector.
 
     ``[..., n]`` to ``[..., n - ally features + attention_size]``.
 
     Args:
-        self_range: Columns ``[start, stop)`` of an observation that are about the agent itself.
-        ally_range: Those about the others, as many columns for each of them.
-        ally_num: How many others there are.
+        self_range: Columns ``[start, stop)`` of an observation that describe the agent itself.
+        ally_range: Columns that describe the others, equally many for each of them.
+        ally_num: Number of other agents.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class AllyAttention(nn.Module):
 class CollaQ(AgentsModel):
     """CollaQ (Zhang et al. 2020): agent values with an independent and an interactive part.
 
-    Observations have ``agent_alone_state`` ``[agents, k]`` without what an agent sees of others and
-    ``agent_alone_padding_state`` ``[agents, n]`` with zeros there. A state has the parts
-    ``'alone'``, ``'together'`` and ``'nobody'``, of the second network without other agents.
-    Arguments as of `QMix`, and:
+    Observations have ``agent_alone_state`` ``[agents, k]`` without information on other agents, and
+    ``agent_alone_padding_state`` ``[agents, n]`` with zeros instead. A state has the parts
+    ``'alone'``, ``'together'`` and ``'nobody'``, that of the second network without other agents.
+    Arguments as in `QMix`, and:
 
     Args:
         alone_obs_shape: Size of ``agent_alone_state``.
@@ -119,7 +119,7 @@ class CollaQ(AgentsModel):
         return {"alone": alone, "together": together, "nobody": together}
 
     def unroll(self, obs: Mapping[str, torch.Tensor], state: State) -> dict[str, Any]:
-        """``nobody_logit`` is the second part's without other agents: it has to be zero."""
+        """``nobody_logit`` is the interactive part without other agents, which must be zero."""
         network = self._q_network
         alone, s_alone, _ = self._q_alone_network.unroll(obs["agent_alone_state"], state["alone"])
         together, s_together, _ = network.unroll(self._see(obs["agent_state"]), state["together"])

@@ -1,4 +1,4 @@
-"""Actors with memories, and a critic of each agent's actions given the others' (Foerster 2018)."""
+"""Recurrent actors, and a critic of each agent's actions given the others' (Foerster 2018)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ class COMA(AgentsModel):
     """COMA (Foerster et al. 2018): one recurrent actor for all agents, and one critic.
 
     Args:
-        obs_shape: Sizes of ``'agent_state'`` and ``'global_state'``, of one agent. Shapes may begin
+        obs_shape: Sizes of ``'agent_state'`` and ``'global_state'`` of one agent. Shapes may begin
             with the number of agents.
         actor_hidden_size_list: Layers of the actor's encoder; the last is also its memory's width.
     """
@@ -65,7 +65,7 @@ class COMA(AgentsModel):
     def forward(  # type: ignore[override]
         self, inputs: Mapping[str, Any], mode: str = "compute_actor", single_step: bool = True
     ) -> dict[str, Any]:
-        """Runs the method that ``mode`` names, one of `COMA.mode`."""
+        """Call the method ``mode``, one of `COMA.mode`."""
         if mode not in self.mode:
             raise ValueError(f"mode is {mode!r}; expected one of {self.mode}")
         if mode == "compute_critic":
@@ -77,7 +77,7 @@ class COMA(AgentsModel):
         return super().forward(inputs, single_step)
 
     def compute_critic(self, inputs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-        """``q_value`` ``[..., agents, N]`` of each agent's actions, the others' being as they were.
+        """``q_value`` ``[..., agents, N]`` of each agent's actions, with the others' fixed.
 
         Args:
             inputs: ``obs`` with parts ``[..., agents, n]`` and ``[..., m]``, and ``action`` int64
@@ -87,7 +87,7 @@ class COMA(AgentsModel):
         agents = obs["agent_state"]
         one_hot = nn.functional.one_hot(action, self._action_shape).to(agents.dtype)
         which = torch.eye(self.agent_num, device=agents.device, dtype=agents.dtype)
-        # For each agent what all the others did: [..., agents, agents, N] without the diagonal.
+        # For each agent, the actions of all others: [..., agents, agents, N] without the diagonal.
         others = one_hot.unsqueeze(-3) * (1 - which).unsqueeze(-1)
         seen = [
             state_of_each(obs),

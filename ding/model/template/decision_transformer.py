@@ -10,7 +10,7 @@ from ding.utils.default_helper import one_size, sizes_of
 from ding.utils.errors import ConfigError
 from ding.utils.registry_factory import MODEL_REGISTRY
 
-#: Tokens of one step: return-to-go, state, action.
+#: Number of tokens per step: return-to-go, state, action.
 _TOKENS = 3
 
 
@@ -41,15 +41,15 @@ class _Block(nn.Module):
 
 @MODEL_REGISTRY.register("dt")
 class DecisionTransformer(nn.Module):
-    """Predicts each step's action from the returns, states and actions up to it (Chen et al. 2021).
+    """Predicts each step's action from returns, states and actions up to it (Chen et al. 2021).
 
     Args:
         state_dim: Size of a state, or its shape if there is a ``state_encoder``.
         act_dim: Number of discrete actions, or size of a continuous one.
         h_dim: Width of the tokens; a multiple of ``n_heads``.
-        context_len: Steps of the longest sequence.
-        drop_p: Share of dropout.
-        max_timestep: Times from 0 that have an embedding.
+        context_len: Maximum number of steps in a sequence.
+        drop_p: Dropout probability.
+        max_timestep: Number of time embeddings.
         state_encoder: ``[N, *state_dim]`` to ``[N, h_dim]``; a linear layer by default.
         continuous: Whether actions are vectors in (-1, 1).
     """
@@ -101,14 +101,14 @@ class DecisionTransformer(nn.Module):
         returns_to_go: Tensor,
         tar: int | None = None,
     ) -> tuple[Tensor | None, Tensor, Tensor]:
-        """Predict what follows each token; what is after it has no influence.
+        """Predict the successor of each token, from the tokens up to it.
 
         Args:
             timesteps: int64 ``[B, T]``, T at most ``context_len``.
             states: float32 ``[B, T, *state_dim]``.
             actions: int64 ``[B, T]``, or float32 ``[B, T, act_dim]``.
             returns_to_go: float32 ``[B, T, 1]``.
-            tar: Not used; callers of other implementations pass it.
+            tar: Ignored; for callers of other implementations.
 
         Returns:
             The next states ``[B, T, state_dim]`` (None with a ``state_encoder`` of images), each

@@ -20,9 +20,9 @@ class DRQN(nn.Module):
 
     Args:
         head_hidden_size: Width of the LSTM and the head; the encoder's last size unless given.
-        lstm_type: ``'normal'``, an LSTM with layer norm, ``'pytorch'``, torch's own, which is
-            faster, or ``'gru'``.
-        res_link: Add the encoder's output to that of the LSTM; both need one width.
+        lstm_type: ``'normal'``, an LSTM with layer norm; ``'pytorch'``, torch's LSTM, which is
+            faster; or ``'gru'``.
+        res_link: Add the encoder's output to the LSTM's; both must have the same width.
     """
 
     def __init__(
@@ -68,15 +68,15 @@ class DRQN(nn.Module):
 
         Args:
             inputs: ``obs``, ``[B, *obs_shape]`` for one step and ``[T, B, *obs_shape]`` for a
-                sequence, and ``prev_state``, a list of B states (None where one begins) or one of
-                the whole batch, as recurrent layers take them.
-            inference: Whether it is one step.
-            saved_state_timesteps: Steps (1 is the first) after which to give the states.
+                sequence, and ``prev_state``, a list of B states (None for initial ones) or one
+                state of the batch, in the format of recurrent layers.
+            inference: Whether the input is one step.
+            saved_state_timesteps: Steps (the first is 1) after which to return the states.
 
         Returns:
             ``logit`` ``[B, N]`` or ``[T, B, N]``; ``next_state``, the states after the last step;
-            for a sequence ``hidden_state`` ``[T, B, width]``; and where asked for ``saved_state``,
-            the B states after each of ``saved_state_timesteps``.
+            for a sequence ``hidden_state`` ``[T, B, width]``; and if requested ``saved_state``, the
+            B states after each of ``saved_state_timesteps``.
         """
         obs, state = inputs["obs"], inputs["prev_state"]
         if inference:
@@ -96,7 +96,7 @@ class DRQN(nn.Module):
     def _unroll(
         self, feature: torch.Tensor, state: Any, stops: list[int]
     ) -> tuple[torch.Tensor, Any, list[Any]]:
-        """Runs the LSTM in as few pieces as the ``stops`` allow."""
+        """Run the LSTM in pieces that end at the ``stops``."""
         pieces, saved, start = [], [], 0
         for stop in [*stops, feature.shape[0]]:
             if not start <= stop <= feature.shape[0]:

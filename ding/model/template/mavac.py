@@ -1,4 +1,4 @@
-"""Actors and critics of agents for on-policy policies: shared (MAVAC) or one each (HAVAC)."""
+"""Actor-critics of agents for on-policy policies: shared (MAVAC) or separate (HAVAC)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,17 +16,17 @@ from ding.torch_utils.network.activation import Activation
 from ding.utils.errors import ConfigError, check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
 
-#: Logit of a forbidden action. As good as impossible, and still a number: entropies, ratios and
-#: products with a temperature are made of it.
+#: Logit of an illegal action: its probability is practically 0, but entropies, ratios and products
+#: with a temperature stay finite.
 MASKED = -1e8
 
 
 class AgentActorCritic(ValueActorCritic):
     """An actor on an agent's observation, and a critic on the global state.
 
-    Takes ``{'agent_state': [B, n], 'global_state': [B, m]}``, and ``action_mask`` ``[B, N]`` with
-    zeros where an action is not to be had. ``logit`` is ``[B, N]`` or ``{'mu', 'sigma'}``,
-    ``value`` ``[B]``. All may have a dimension of agents after the first.
+    Takes ``{'agent_state': [B, n], 'global_state': [B, m]}``, and ``action_mask`` ``[B, N]``, zero
+    for illegal actions. ``logit`` is ``[B, N]`` or ``{'mu', 'sigma'}``, ``value`` ``[B]``. All may
+    have a dimension of agents after the first.
     """
 
     def actor_feature(self, x: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -36,7 +36,7 @@ class AgentActorCritic(ValueActorCritic):
         return self.critic_encoder(state_of_each(x))
 
     def _logit(self, feature: torch.Tensor, x: Mapping[str, torch.Tensor]) -> Any:
-        """Masked actions have next to no probability."""
+        """The logit, with `MASKED` for illegal actions."""
         output = self.actor_head(feature)
         if "logit" not in output:
             return output
@@ -49,12 +49,11 @@ class MAVAC(AgentActorCritic):
     """One actor and one critic that all agents share (Yu et al. 2022, MAPPO).
 
     Takes ``{'agent_state': [B, agents, n], 'global_state': [B, m] or [B, agents, m]}``, and
-    ``action_mask`` ``[B, agents, N]`` with zeros where an action is not to be had. ``logit`` is
-    ``[B, agents, N]``, or ``{'mu', 'sigma'}`` of ``[B, agents, action_shape]``; ``value``
-    ``[B, agents]``.
+    ``action_mask`` ``[B, agents, N]``, zero for illegal actions. ``logit`` is ``[B, agents, N]``,
+    or ``{'mu', 'sigma'}`` of ``[B, agents, action_shape]``; ``value`` ``[B, agents]``.
 
     Args:
-        encoder: An encoder of ``agent_state`` and one of ``global_state``, of the widths
+        encoder: An encoder of ``agent_state`` and one of ``global_state``, with the widths
             ``actor_head_hidden_size`` and ``critic_head_hidden_size``.
     """
 
@@ -85,7 +84,7 @@ class MAVAC(AgentActorCritic):
                 [flat_size(global_obs_shape), critic_head_hidden_size],
             )
             encoder = [nn.Sequential(*linear_layers(s, **common)) for s in sizes]
-        # The critic's first: so seeds bring the weights that they always did.
+        # The critic's head first, so that a seed gives the same weights as in earlier versions.
         critic = RegressionHead(critic_head_hidden_size, 1, critic_head_layer_num, **common)
         width = actor_head_hidden_size
         actor = build_policy_head(
@@ -104,10 +103,10 @@ class HAVAC(nn.Module):
     """Separate networks of agents (Kuba et al. 2022, HAPPO): an `AgentActorCritic` for each.
 
     Takes ``{'agent_state': [B, agents, n], 'global_state': [B, m] or [B, agents, m]}``, and
-    ``action_mask`` ``[B, agents, N]``; outputs are those of all agents, ``[B, agents, ...]``.
+    ``action_mask`` ``[B, agents, N]``; outputs are stacked over agents, ``[B, agents, ...]``.
 
     Args:
-        use_lstm: Not to be had; ``lstm_type`` and ``res_link`` belong to it.
+        use_lstm: Not supported; nor are ``lstm_type`` and ``res_link``, which belong to it.
     """
 
     mode = AgentActorCritic.mode
@@ -154,7 +153,7 @@ class HAVAC(nn.Module):
         )
 
     def forward(self, inputs: Mapping[str, torch.Tensor], mode: str) -> dict[str, Any]:
-        """Outputs of each agent's method named by ``mode``, stacked."""
+        """The outputs of each agent's method ``mode``, stacked."""
         outputs = [
             model(self.seen_by(agent, inputs), mode=mode)
             for agent, model in enumerate(self.agent_models)

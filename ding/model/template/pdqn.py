@@ -1,4 +1,4 @@
-"""Q-values of choices that have arguments, and a network that gives the arguments."""
+"""Q-values of choices with arguments, and a network that proposes the arguments."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,12 +23,12 @@ class PDQN(ByMode, OtherNames):
     Args:
         action_shape: ``action_type_shape``, the number N of choices, and ``action_args_shape``, the
             number A of arguments of all choices together.
-        head_hidden_size: The encoders' last size unless given; with the arguments the width of the
-            head of the choices.
-        multi_pass: Let the value of a choice depend on its own arguments alone: for each of them
-            the network is run with those of the others set to zero.
-        action_mask: Which arguments belong to which choice, 0 or 1, ``[N, A]``; needed with
-            ``multi_pass``, unless choice i has the argument i and further ones have none.
+        head_hidden_size: The encoders' last size unless given; plus the number of arguments, the
+            width of the choices' head.
+        multi_pass: Let the value of a choice depend only on its own arguments: the network is run
+            once per choice, with the other arguments set to zero.
+        action_mask: Which arguments belong to which choice, 0 or 1, ``[N, A]``; required with
+            ``multi_pass``, unless choice i has the argument i and further choices have none.
     """
 
     mode = ["compute_discrete", "compute_continuous"]
@@ -56,7 +56,7 @@ class PDQN(ByMode, OtherNames):
         feature = self.dis_encoder.output_size
         width = head_hidden_size or feature
         common: dict[str, Any] = {"activation": activation, "norm_type": norm_type}
-        # In the order in which optimisers of old checkpoints count the parameters.
+        # In the order of parameters in optimisers of old checkpoints.
         self.cont_head = RegressionHead(
             feature, args_size, head_layer_num, final_tanh=True, hidden_size=width, **common
         )
@@ -72,8 +72,8 @@ class PDQN(ByMode, OtherNames):
         self.register_buffer("action_mask", mask, persistent=False)
 
     def from_old_form(self, state: dict[str, Any], prefix: str, errors: list[str]) -> None:
-        """In old checkpoints both networks encode with ``cont_encoder``, which is ``encoder.0`` and
-        ``encoder.1`` as well; ``dis_encoder`` is saved there, and not used."""
+        """In old checkpoints both networks use ``cont_encoder``, also saved as ``encoder.0`` and
+        ``encoder.1``; their ``dis_encoder`` is saved, but unused."""
         super().from_old_form(state, prefix, errors)
         for name in below(state, f"{prefix}encoder.0."):
             first, second = (state.pop(f"{prefix}encoder.{i}.{name}", None) for i in (0, 1))
@@ -89,7 +89,7 @@ class PDQN(ByMode, OtherNames):
                 )
 
     def compute_continuous(self, inputs: torch.Tensor) -> dict[str, torch.Tensor]:
-        """``{'action_args': [B, A]}`` in (-1, 1), of all choices."""
+        """``{'action_args': [B, A]}`` in (-1, 1), for all choices."""
         feature = self.cont_encoder(inputs)
         pred = self.cont_head(feature)["pred"]
         return {"action_args": column(pred, feature)}
@@ -98,14 +98,14 @@ class PDQN(ByMode, OtherNames):
         """``{'logit': [B, N], 'action_args': [B, A]}``: the value of each choice.
 
         Args:
-            inputs: ``state``, observations, and ``action_args`` ``[B, A]``, which come back.
+            inputs: ``state``, observations, and ``action_args`` ``[B, A]``, which are returned.
         """
         feature = self.dis_encoder(inputs["state"])
         action_args = column(inputs["action_args"], feature)
         if not self.multi_pass:
             logit = self.dis_head(torch.cat([feature, action_args], dim=-1))["logit"]
             return {"logit": logit, "action_args": action_args}
-        # One pass for each choice, [B, N, feature + A]; of each its own value counts.
+        # One pass per choice, [B, N, feature + A]; only the choice's own value is used.
         own = action_args.unsqueeze(-2) * self.action_mask
         features = feature.unsqueeze(-2).expand(*own.shape[:-1], -1)
         logit = self.dis_head(torch.cat([features, own], dim=-1))["logit"]

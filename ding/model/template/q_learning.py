@@ -40,7 +40,7 @@ class QNetwork(nn.Module):
     Args:
         obs_shape: An int or ``[n]`` for vectors, ``[C, H, W]`` for images.
         head_hidden_size: The encoder's last size unless given.
-        encoder: Another one than fits the shape by itself.
+        encoder: Replaces the encoder that `build_encoder` would choose.
         head_kwargs: Further arguments of the head.
     """
 
@@ -84,19 +84,19 @@ class QNetwork(nn.Module):
 class DQN(QNetwork):
     """Q-network: float32 ``[B, *obs_shape]`` to ``{"logit": [B, action_shape]}``.
 
-    With several action dimensions ``logit`` is a list, one tensor for each.
+    With several action dimensions ``logit`` is a list with one tensor per dimension.
 
     Args:
         obs_shape: An int or ``[n]`` for vectors, ``[C, H, W]`` for images.
         action_shape: Number of actions; a list of them for several action dimensions.
-        encoder_hidden_size_list: Widths of the encoder's layers, of images its channels.
+        encoder_hidden_size_list: Widths of the encoder's layers; for images, channels.
         dueling: Whether the head has a state value and advantages (Wang et al. 2016).
         head_hidden_size: The encoder's last size unless given.
-        head_layer_num: Layers of the head.
-        activation: Between layers; a module, or its name.
+        head_layer_num: Number of layers of the head.
+        activation: Activation between layers; a module or its name.
         norm_type: Normalisation between layers, ``'BN'`` or ``'LN'``; none by default.
-        dropout: Share of units that are dropped in the head.
-        init_bias: First bias of the Q-values (of V when dueling): where the values start.
+        dropout: Dropout probability in the head.
+        init_bias: Initial bias of the Q-values (of V if dueling), their initial level.
         noise: Noisy linear layers in the head; see `ding.torch_utils.network.NoiseLinearLayer`.
 
     Example:
@@ -143,13 +143,13 @@ class DQN(QNetwork):
 class BDQ(TwoForms):
     """Q-values of many action dimensions: ``{'logit': [B, num_branches, bins]}``.
 
-    Old checkpoints are of networks that divide the encoder's output by ``num_branches + 1``;
-    ``feature_scale`` holds the factor.
+    Networks of old checkpoints divide the encoder's output by ``num_branches + 1``;
+    ``feature_scale`` stores the factor.
 
     Args:
         obs_shape: An int or ``[n]`` for vectors, ``[C, H, W]`` for images.
-        num_branches: Action dimensions.
-        action_bins_per_branch: Actions of each.
+        num_branches: Number of action dimensions.
+        action_bins_per_branch: Number of actions in each dimension.
         layer_num: Hidden layers of each part of the head; see `BranchingHead`.
         head_hidden_size: The encoder's last size unless given.
     """
@@ -205,14 +205,14 @@ class BDQ(TwoForms):
 class C51DQN(QNetwork):
     """Q-values from a distribution over returns (Bellemare et al. 2017); see `DistributionHead`.
 
-    ``forward(x)``, ``[B, *obs_shape] float32``, gives ``{'logit': [B, N], 'distribution':
+    ``forward(x)``, ``[B, *obs_shape] float32``, returns ``{'logit': [B, N], 'distribution':
     [B, N, n_atom]}``.
 
     Args:
-        obs_shape: As for `build_encoder`; the others as for `DQN`, and:
+        obs_shape: As in `build_encoder`; the others as in `DQN`, and:
         v_min: Return of the first atom.
         v_max: Return of the last atom.
-        n_atom: Number of atoms, equally far from each other.
+        n_atom: Number of equally spaced atoms.
     """
 
     _head_cls: type[nn.Module] = DistributionHead
@@ -233,11 +233,11 @@ class C51DQN(QNetwork):
 class QRDQN(QNetwork):
     """Q-values from quantiles of the return (Dabney et al. 2018a); see `QuantileHead`.
 
-    ``forward(x)``, ``[B, *obs_shape] float32``, gives ``{'logit': [B, N], 'q': [B, N, Q], 'tau':
+    ``forward(x)``, ``[B, *obs_shape] float32``, returns ``{'logit': [B, N], 'q': [B, N, Q], 'tau':
     [B, Q, 1]}``.
 
     Args:
-        obs_shape: As for `build_encoder`; the others as for `DQN`, and:
+        obs_shape: As in `build_encoder`; the others as in `DQN`, and:
         num_quantiles: Number of quantiles, Q.
     """
 
@@ -252,11 +252,11 @@ class QRDQN(QNetwork):
 class IQN(QNetwork):
     """Q-values from quantiles at randomly drawn fractions (Dabney et al. 2018b).
 
-    ``forward(x)``, ``[B, *obs_shape] float32``, gives ``{'logit': [B, N], 'q': [B, N, Q], 'tau':
+    ``forward(x)``, ``[B, *obs_shape] float32``, returns ``{'logit': [B, N], 'q': [B, N, Q], 'tau':
     [B, Q, 1]}``; see `ImplicitQuantileHead`.
 
     Args:
-        obs_shape: As for `build_encoder`; the others as for `DQN`, and:
+        obs_shape: As in `build_encoder`; the others as in `DQN`, and:
         num_quantiles: Number of drawn quantile fractions, Q.
         quantile_embedding_size: Width of the embedding of a fraction.
     """

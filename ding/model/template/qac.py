@@ -1,4 +1,4 @@
-"""Actors and critics of actions for off-policy policies."""
+"""Actors, and critics of actions, for off-policy policies."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -24,24 +24,24 @@ from ding.utils.registry_factory import MODEL_REGISTRY
 
 
 class _QAC(ActorCritic):
-    """An actor, and one critic or two, behind encoders; subclasses define the heads.
+    """An actor, and one or two critics, behind encoders; subclasses define the heads.
 
     Args:
         obs_shape: An int or ``[n]`` for vectors, ``[C, H, W]`` for images.
-        twin_critic: Two critics; ``q_value`` is a list then.
-        actor_head_hidden_size: Width of the actor's head, ``critic_head_hidden_size`` likewise.
-        actor_head_layer_num: Layers of the actor's head, ``critic_head_layer_num`` likewise.
-        activation: Between layers; a module, or its name.
+        twin_critic: Use two critics; ``q_value`` is then a list.
+        actor_head_hidden_size: Width of the actor's head; likewise ``critic_head_hidden_size``.
+        actor_head_layer_num: Layers of the actor's head; likewise ``critic_head_layer_num``.
+        activation: Activation between layers; a module or its name.
         norm_type: Normalisation between layers, ``'BN'`` or ``'LN'``; none by default.
-        encoder_hidden_size_list: An encoder before the heads; images need one.
-        share_encoder: One encoder for actor and critics.
+        encoder_hidden_size_list: An encoder before the heads; required for images.
+        share_encoder: Use one encoder for actor and critics.
     """
 
     mode = ["compute_actor", "compute_critic"]
-    #: Widths of what the heads of actor and critics get of an observation.
+    #: Widths of the observation features that the heads of actor and critics get.
     actor_size: int
     critic_size: int
-    #: Head for an observation's width, the action's shape, a hidden width, layers and options.
+    #: Builds a head from an observation's width, the action's shape, hidden width, layers, options.
     _build_actor: Callable[[int, Any, int, int, dict[str, Any]], nn.Module]
     _build_critic: Callable[[int, Any, int, int, dict[str, Any]], nn.Module]
 
@@ -59,7 +59,7 @@ class _QAC(ActorCritic):
         encoder_hidden_size_list: Sequence[int] | None = None,
         share_encoder: bool | None = False,
     ) -> None:
-        if isinstance(obs_shape, Mapping):  # each agent's part, and what the critics see
+        if isinstance(obs_shape, Mapping):  # each agent's part, and the critics' observation
             super().__init__(nn.Identity(), nn.Identity())
             self.actor_size = flat_size(obs_shape["agent_state"])
             self.critic_size = flat_size(obs_shape["global_state"])
@@ -133,7 +133,7 @@ class ContinuousQAC(_QAC):
     def _build_actor(
         self, size: int, action_shape: Any, width: int, layer_num: int, common: dict[str, Any]
     ) -> nn.Module:
-        """A linear layer and the head; for a hybrid space the heads by the output they give."""
+        """A linear layer and the head; for a hybrid space a dict of heads by output."""
         if self.action_space != "hybrid":
             sizes = (size, width)
             return continuous_actor(
@@ -151,7 +151,7 @@ class ContinuousQAC(_QAC):
     def _build_critic(
         self, size: int, action_shape: Any, width: int, layer_num: int, common: dict[str, Any]
     ) -> nn.Module:
-        # The head first: so seeds bring the weights that they always did.
+        # The head first, so that a seed gives the same weights as in earlier versions.
         head = RegressionHead(width, 1, layer_num, **common)
         return Dense(*linear_layers([size + _size(action_shape), width], **common), head)
 
@@ -187,9 +187,9 @@ class ContinuousQAC(_QAC):
 
 @MODEL_REGISTRY.register("discrete_qac")
 class DiscreteQAC(_QAC):
-    """Discrete actions: logits of an actor, and one or two critics with a value for each action.
+    """Actor-critic network for discrete actions: one or two critics with a value per action.
 
-    See `_QAC` for the arguments. With several action dimensions outputs become lists.
+    See `_QAC` for the arguments. With several action dimensions outputs are lists.
     """
 
     def _build_actor(
@@ -218,9 +218,9 @@ def _size(action_shape: int | Sequence[int] | Mapping[str, Any]) -> int:
 
 @MODEL_REGISTRY.register("continuous_qvac")
 class ContinuousQVAC(ContinuousQAC):
-    """`ContinuousQAC` with a state value next to the critics, of the same sizes.
+    """`ContinuousQAC` with a state-value network of the same sizes as the critics.
 
-    The actor of the space ``'reparameterization'`` has a mean in (-1, 1) and one sigma for all
+    In the space ``'reparameterization'``, the actor has a mean in (-1, 1) and one sigma for all
     observations (Kostrikov et al. 2021).
     """
 
@@ -239,7 +239,7 @@ class ContinuousQVAC(ContinuousQAC):
 
     @property
     def critic(self) -> nn.ModuleList:
-        """Encoder and heads of all that judges: actions and states."""
+        """Encoder and heads of all action and state values."""
         return nn.ModuleList([*super().critic, self.value_head])
 
     def compute_value(self, obs: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -247,7 +247,7 @@ class ContinuousQVAC(ContinuousQAC):
         return {"v_value": self.value_head(self.critic_feature(obs))["pred"]}
 
 
-#: What networks of agents, which see vectors, do not take.
+#: Arguments that networks of agents, whose observations are vectors, do not take.
 _NOT_OF_AGENTS = ("obs_shape", "encoder_hidden_size_list", "share_encoder")
 
 

@@ -23,7 +23,7 @@ from ding.utils.registry_factory import MODEL_REGISTRY
 
 @MODEL_REGISTRY.register("qac_dist")
 class QACDIST(ByMode):
-    """Continuous actions: an actor, and a critic with probabilities of ``n_atom`` returns.
+    """Continuous actions: an actor, and a critic that predicts probabilities of ``n_atom`` returns.
 
     Args:
         action_space: ``'regression'``: one action, in (-1, 1).
@@ -88,13 +88,13 @@ class QACDIST(ByMode):
 
 @MODEL_REGISTRY.register("edac")
 class EDAC(ByMode):
-    """A Gaussian actor as of `ContinuousQAC`, and ``ensemble_num`` critics in one pass.
+    """A Gaussian actor as in `ContinuousQAC`, and ``ensemble_num`` critics in one pass.
 
     Args:
         ensemble_num: Number of critics.
         actor_head_layer_num: Hidden layers after the actor's first one.
-        critic_head_layer_num: All hidden layers of a critic.
-        kwargs: ``twin_critic`` and ``action_space`` of `ContinuousQAC`, which have no effect.
+        critic_head_layer_num: Number of hidden layers of a critic.
+        kwargs: ``twin_critic`` and ``action_space`` of `ContinuousQAC`, which are ignored.
     """
 
     mode = ["compute_actor", "compute_critic"]
@@ -139,18 +139,18 @@ class EDAC(ByMode):
 
         Args:
             inputs: ``obs`` ``[B, obs_shape]`` and ``action`` ``[B, A]``, or both with a first
-                dimension of the size ``ensemble_num``: each critic its own.
+                dimension of the size ``ensemble_num``, separate for each critic.
         """
         x = torch.cat([inputs["obs"], inputs["action"]], -1)
         return {"q_value": self.critic(x).squeeze(-1)}
 
 
 class EnsembleLinear(nn.Module):
-    """``E`` linear layers in one: ``[E, B, in]`` (or the same ``[B, in]`` for all) to
-    ``[E, B, out]``. Each starts as an ``nn.Linear`` does.
+    """``E`` linear layers in one: ``[E, B, in]`` (or ``[B, in]``, the same for all) to
+    ``[E, B, out]``. Each is initialised as an ``nn.Linear``.
 
-    Parameters have the shapes that old checkpoints have, those of a grouped convolution: ``weight``
-    ``[E * out, in, 1]``, ``bias`` ``[E * out]``, layer by layer.
+    Parameters have the shapes of old checkpoints, which are those of a grouped convolution:
+    ``weight`` ``[E * out, in, 1]``, ``bias`` ``[E * out]``, layer by layer.
     """
 
     def __init__(self, ensemble_num: int, in_features: int, out_features: int) -> None:
@@ -171,7 +171,7 @@ class EnsembleLinear(nn.Module):
 
 
 class EnsembleMLP(nn.Module):
-    """``ensemble_num`` networks of the same layers; ``sizes`` are those before the output."""
+    """``ensemble_num`` networks of the same sizes; ``sizes`` are the widths before the output."""
 
     def __init__(
         self, ensemble_num: int, sizes: list[int], output_size: int, activation: Activation

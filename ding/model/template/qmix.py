@@ -1,4 +1,4 @@
-"""Values of joint actions from those of each agent: QMIX, QTRAN, WQMIX; and MADQN."""
+"""Values of joint actions from the agents' values: QMIX, QTRAN, WQMIX; and MADQN."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ class Mixer(nn.Module):
         agent_num: Number of agents.
         state_dim: Size of the global state.
         mixing_embed_dim: Width of the mixing network.
-        hypernet_embed: Width of the networks that make its weights.
+        hypernet_embed: Width of the hypernetworks.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Mixer(nn.Module):
                 f"expected one for all agents, [{self.state_dim}] "
                 "(policy.model.global_obs_shape)"
             )
-        # Weights that cannot be negative keep the best joint action that of the agents' own best.
+        # Non-negative weights make the best joint action consist of the agents' best actions.
         w_1 = self.hyper_w_1(states).abs().unflatten(-1, (self.agent_num, self.embed_dim))
         hidden = (agent_qs.unsqueeze(-2) @ w_1).squeeze(-2) + self.hyper_b_1(states)
         w_final = self.hyper_w_final(states).abs()
@@ -74,9 +74,9 @@ class QMix(AgentsModel):
     """One recurrent network for all agents, and a `Mixer`; see `AgentsModel`.
 
     Args:
-        hidden_size_list: Layers of the agents' encoder; the last is also the memory's width and
-            the mixer's.
-        mixer: Without, the joint value is the sum of the agents' (VDN, Sunehag et al. 2018).
+        hidden_size_list: Layers of the agents' encoder; the last is also the width of the recurrent
+            layer and the mixer.
+        mixer: If false, the joint value is the sum of the agents' (VDN, Sunehag et al. 2018).
         lstm_type: ``'gru'``, ``'normal'`` or ``'pytorch'``; see `DRQN`.
     """
 
@@ -148,9 +148,9 @@ class FreeMixer(nn.Module):
 
 @MODEL_REGISTRY.register("wqmix")
 class WQMix(AgentsModel):
-    """Two networks of agents: one acts and is mixed monotonically, the other is mixed freely.
+    """Two networks of agents: one acts and is mixed monotonically, the other without constraint.
 
-    Arguments as of `QMix`. A state has the parts ``'acting'`` and ``'free'``.
+    Arguments as in `QMix`. A state has the parts ``'acting'`` and ``'free'``.
     """
 
     @takes_as(QMix, ("mixer", "activation"))
@@ -182,7 +182,7 @@ class WQMix(AgentsModel):
         }
 
     def judge(self, output: dict[str, Any], obs: Mapping[str, torch.Tensor], action: Any) -> Any:
-        """``total_q``, and ``free_q`` which is not monotonic, ``[T, B]`` each."""
+        """``total_q``, and the unconstrained ``free_q``, ``[T, B]`` each."""
         state = obs["global_state"]
         return {
             "total_q": self._mixer(of_action(output["logit"], action), state),
@@ -192,12 +192,12 @@ class WQMix(AgentsModel):
 
 @MODEL_REGISTRY.register("qtran")
 class QTran(QMix):
-    """Agents' values, a joint value of state, memories and actions, and a value of the state.
+    """Agents' values, a joint value of state, memories and actions, and a state value.
 
-    Arguments as of `QMix`, and:
+    Arguments as in `QMix`, and:
 
     Args:
-        embedding_size: Width of the networks of the joint value and of the state's.
+        embedding_size: Width of the networks of the joint value and the state value.
     """
 
     @takes_as(QMix, ("mixer", "activation"), after="hidden_size_list")
@@ -207,7 +207,7 @@ class QTran(QMix):
         what = "QTRAN: action_shape", "the choices of an agent"
         self._action_shape = one_size(kwargs["action_shape"], *what)
         encoded = memory + self._action_shape
-        # In the order in which optimisers of old checkpoints count the parameters.
+        # In the order of parameters in optimisers of old checkpoints.
         self.Q = _value_network(size + encoded, embedding_size)
         self.V = _value_network(size, embedding_size)
         self.action_encoding = nn.Sequential(
@@ -240,12 +240,12 @@ def _value_network(size: int, width: int) -> nn.Sequential:
 class MADQN(AgentsModel):
     """Two recurrent networks: ``current`` acts on local observations, ``cooperation`` sets targets.
 
-    A state has the parts ``'current'`` and ``'cooperation'``. Arguments as of `QMix`, and:
+    A state has the parts ``'current'`` and ``'cooperation'``. Arguments as in `QMix`, and:
 
     Args:
-        global_cooperation: The second network sees the global state and which agent it speaks of,
-            instead of what that agent sees; needs ``global_obs_shape``.
-        mixer: Values of both are joint ones, mixed as in QMIX; without, each agent's by itself.
+        global_cooperation: The second network gets the global state and the agent's index, instead
+            of the agent's observation; needs ``global_obs_shape``.
+        mixer: Mix the values of both networks as in QMIX; otherwise each agent has its own.
     """
 
     def __init__(
@@ -308,7 +308,7 @@ class MADQN(AgentsModel):
         return {"total_q": own, "team_q": team}
 
     def _overview(self, obs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """The global state, and which agent, for each agent: ``[T, B, agents, m + agents]``."""
+        """For each agent the global state and its index: ``[T, B, agents, m + agents]``."""
         state = state_of_each(obs)
         which = torch.eye(self.agent_num, device=state.device, dtype=state.dtype)
         return torch.cat([state, which.expand(*state.shape[:-1], -1)], -1)

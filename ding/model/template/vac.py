@@ -1,4 +1,4 @@
-"""Networks of policies that learn a logit: PG, VAC, PPG and ACER."""
+"""Networks of policies with logits: PG, VAC, PPG and ACER."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from ding.utils.default_helper import one_size
 from ding.utils.errors import ConfigError, check_one_of
 from ding.utils.registry_factory import MODEL_REGISTRY
 
-#: Arguments of `VAC` that networks of the same sizes do not take.
+#: Arguments of `VAC` that other networks with the same sizes do not take.
 _GAUSSIAN_OPTIONS = ("sigma_type", "fixed_sigma_value", "bound_type", "encoder")
 
 
@@ -26,7 +26,7 @@ class VAC(ValueActorCritic):
 
     ``logit`` depends on ``action_space``:
 
-    - ``'discrete'``: ``[B, action_shape]``, or a list of such with several action dimensions.
+    - ``'discrete'``: ``[B, action_shape]``, or a list of these for several action dimensions.
     - ``'continuous'``: ``{'mu', 'sigma'}``, each ``[B, action_shape]``.
     - ``'hybrid'``: ``{'action_type': [B, action_type_shape], 'action_args': {'mu', 'sigma'}}``;
       ``action_shape`` is a mapping of ``action_type_shape`` and ``action_args_shape``.
@@ -35,18 +35,18 @@ class VAC(ValueActorCritic):
 
     Args:
         obs_shape: An int or ``[n]`` for vectors, ``[C, H, W]`` for images.
-        actor_head_hidden_size: Width of the actor's head, ``critic_head_hidden_size`` likewise.
-        actor_head_layer_num: Layers of the actor's head, ``critic_head_layer_num`` likewise.
-        activation: Between layers; a module, or its name.
+        actor_head_hidden_size: Width of the actor's head; likewise ``critic_head_hidden_size``.
+        actor_head_layer_num: Layers of the actor's head; likewise ``critic_head_layer_num``.
+        activation: Activation between layers; a module or its name.
         norm_type: Normalisation between layers, ``'BN'`` or ``'LN'``; none by default.
         sigma_type: ``'independent'`` (parameters), ``'conditioned'`` (on the observation) or
             ``'fixed'`` (``fixed_sigma_value``).
         bound_type: ``'tanh'`` bounds ``mu`` to ``[-1, 1]``.
-        encoder: A custom encoder; without ``share_encoder`` the critic gets a copy. Its
-            output width is its ``output_size`` if it has one, else the last of
+        encoder: A custom encoder; without ``share_encoder`` the critic gets a copy. Its output
+            width is its ``output_size`` if it has one, else the last of
             ``encoder_hidden_size_list``.
-        impala_cnn_encoder: `IMPALAConvEncoder` with ``encoder_hidden_size_list`` as its channels
-            and the last of it as its output width.
+        impala_cnn_encoder: Use `IMPALAConvEncoder`, with ``encoder_hidden_size_list`` as its
+            channels, and its last element as the output width.
 
     Example:
 
@@ -114,7 +114,7 @@ class VAC(ValueActorCritic):
         self.action_space = action_space
 
     def forward(self, x: Any, mode: str) -> dict[str, Any]:
-        """Runs the method that ``mode`` names, one of the class's `mode`."""
+        """Call the method ``mode``, one of the class's `mode`."""
         return super().forward(x, mode)
 
     def _logit(self, feature: torch.Tensor, x: Any) -> Any:
@@ -143,11 +143,11 @@ def _parts(action_space: str, action_shape: Any) -> list[tuple[str, Any]]:
 
 @MODEL_REGISTRY.register("pg")
 class PG(nn.Module):
-    """A policy: ``[B, *obs_shape]`` to ``{'logit'}``.
+    """A policy network: ``[B, *obs_shape]`` to ``{'logit'}``.
 
-    ``logit`` is ``[B, action_shape]``, a list of such with several action dimensions, or with
-    ``action_space='continuous'`` ``{'mu', 'sigma'}``, each ``[B, action_shape]``; sigma is learned
-    and the same for every observation.
+    ``logit`` is ``[B, action_shape]``, a list of these for several action dimensions, or with
+    ``action_space='continuous'`` ``{'mu', 'sigma'}``, each ``[B, action_shape]``; sigma is a
+    learned parameter, the same for every observation.
 
     Args:
         head_hidden_size: The last of ``encoder_hidden_size_list`` unless given.
@@ -190,7 +190,7 @@ class PPG(ByMode):
     """The two networks of phasic policy gradient (Cobbe et al. 2020).
 
     ``actor_critic`` is the policy network, whose value is its auxiliary task; ``aux_critic`` is the
-    value network, which shares nothing with it. They begin with the same weights.
+    value network, which shares no weights with it. Both start with the same weights.
 
     Arguments and outputs are those of `VAC`.
     """
@@ -219,9 +219,9 @@ class PPG(ByMode):
 
 @MODEL_REGISTRY.register("acer")
 class ACER(ActorCritic):
-    """Logits of one discrete action, and the values of all actions, each from its own encoder.
+    """Logits of one discrete action, and the values of all actions, from separate encoders.
 
-    ``forward(x, mode)`` with mode ``'compute_actor'`` gives ``{'logit': [B, N]}``, with
+    ``forward(x, mode)`` with mode ``'compute_actor'`` returns ``{'logit': [B, N]}``, with
     ``'compute_critic'`` ``{'q_value': [B, N]}``.
     """
 

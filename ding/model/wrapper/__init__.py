@@ -1,4 +1,4 @@
-"""What is done around a model's forward: sampling, recurrent states, noise, target updates."""
+"""Wrappers of a model's forward: sampling, recurrent states, noise, target updates."""
 
 from ding.model.wrapper.model_wrappers import (
     IModelWrapper,

@@ -1,4 +1,4 @@
-"""What every model wrapper is: a model with something done before or after its forward."""
+"""Base classes of model wrappers, which modify the input or output of a model's forward."""
 
 from abc import ABC
 from collections.abc import Callable, Sequence
@@ -9,17 +9,17 @@ from torch import nn
 
 
 class IModelWrapper(ABC):  # noqa: B024 (usable as it is: it wraps and does nothing)
-    """Wraps a model, or another wrapper; whatever it does not define is the wrapped model's.
+    """Wraps a model or another wrapper, and forwards undefined attributes to it.
 
-    Attributes are read through (``parameters``, ``state_dict``, ``train`` ...); an attribute that
-    is set on a wrapper stays on that wrapper.
+    Attributes of the model can be read (``parameters``, ``state_dict``, ``train`` ...); an
+    attribute that is set on a wrapper stays on the wrapper.
     """
 
     def __init__(self, model: "nn.Module | IModelWrapper") -> None:
         self._model: Any = model
 
     def __getattr__(self, name: str) -> Any:
-        # While an instance is being copied or unpickled it has no `_model` to ask.
+        # While an instance is copied or unpickled, `_model` does not exist yet.
         if name == "_model":
             raise AttributeError(name)
         return getattr(self._model, name)
@@ -31,7 +31,7 @@ class IModelWrapper(ABC):  # noqa: B024 (usable as it is: it wraps and does noth
         return f"{type(self).__name__}({self._model!r})"
 
     def info(self, attr_name: str) -> str:
-        """Which layer of the wrapping, from the outside in, provides ``attr_name``."""
+        """The wrapper, counted from the outside, or model that provides ``attr_name``."""
         name = type(self).__name__
         if attr_name in vars(self) or hasattr(type(self), attr_name):
             return f"{name}: {attr_name}"
@@ -41,37 +41,37 @@ class IModelWrapper(ABC):  # noqa: B024 (usable as it is: it wraps and does noth
         return f"{name} > {type(self._model).__name__}: {found}"
 
     def reset(self, data_id: list[int] | None = None, **kwargs: Any) -> None:
-        """Resets the states of the wrappers for ``data_id``, all of them when it is None."""
+        """Reset the wrappers' states of ``data_id``; all states if it is None."""
         if hasattr(self._model, "reset"):
             self._model.reset(data_id=data_id, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The model's output; wrappers change what goes in or comes out."""
+        """The model's output; subclasses modify input or output."""
         return self._model(*args, **kwargs)
 
 
 class BaseModelWrapper(IModelWrapper):
-    """Does nothing but wrap."""
+    """A wrapper that changes nothing."""
 
 
 def innermost(model: Any) -> nn.Module:
-    """The module under any number of wrappers."""
+    """The module inside all wrappers."""
     while isinstance(model, IModelWrapper):
         model = model._model
     return model
 
 
 class HiddenStateWrapper(IModelWrapper):
-    """Hands each environment's last state to the model and keeps the one that it returns.
+    """Passes each environment's last state to the model, and stores the returned one.
 
     ``forward(data, data_id=None, valid_id=None)`` puts ``prev_state`` (a list, one per id) into
     ``data`` and takes ``next_state`` out of the output. ``data_id`` are the environments in this
-    batch, all of them unless given; the states of ids outside ``valid_id`` are left as they were.
+    batch, by default all; the states of ids outside ``valid_id`` are not changed.
 
     Args:
-        state_num: Number of environments; None for any, each beginning when its id first comes.
-        save_prev_state: Put the states that went in into the output, as ``prev_state``.
-        init_fn: Makes the state of an environment that begins.
+        state_num: Number of environments; None for any, each added when its id first occurs.
+        save_prev_state: Add the input states to the output, as ``prev_state``.
+        init_fn: Creates the initial state of an environment.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class HiddenStateWrapper(IModelWrapper):
         return output
 
     def reset(self, *args: Any, **kwargs: Any) -> None:
-        """Takes ``data_id`` and ``state``, the initial states (`reset_state`)."""
+        """Reset ``data_id`` to ``state``, the initial states (see `reset_state`)."""
         state = kwargs.pop("state", None)
         data_id = args[0] if args else kwargs.get("data_id")
         self.reset_state(state, data_id)
@@ -109,7 +109,7 @@ class HiddenStateWrapper(IModelWrapper):
     def reset_state(
         self, state: list[Any] | None = None, state_id: list[Any] | None = None
     ) -> None:
-        """Resets the environments ``state_id`` (all) to ``state`` or ``init_fn()`` each."""
+        """Reset the environments ``state_id`` (default: all) to ``state`` or ``init_fn()``."""
         ids = self._known(state_id)
         if state is None:
             state = [self._init_fn() for _ in ids]
@@ -127,7 +127,7 @@ class HiddenStateWrapper(IModelWrapper):
     def after_forward(
         self, h: Any, state_info: dict[int, Any], valid_id: list[Any] | None = None
     ) -> None:
-        """Keeps the states ``h``, one for each id in ``state_info``."""
+        """Store the states ``h``, one for each id in ``state_info``."""
         if len(h) != len(state_info):
             raise ValueError(
                 f"the model returned {len(h)} states in next_state for {len(state_info)} "
@@ -138,7 +138,7 @@ class HiddenStateWrapper(IModelWrapper):
                 self._state[i] = state
 
     def state_of(self, state_id: int) -> Any:
-        """The state with which an environment continues; None where it begins."""
+        """The current state of an environment; None for an initial one."""
         return self._state.get(state_id)
 
     def _known(self, state_id: Sequence[int] | None) -> list[int]:

@@ -1,4 +1,4 @@
-"""Wrappers by name."""
+"""The registry of wrappers."""
 
 import difflib
 from typing import Any
@@ -71,7 +71,7 @@ def model_wrap(
     Args:
         model: A network, or another wrapper.
         wrapper_name: A key of `wrapper_name_map`; ``'base'`` when None.
-        kwargs: For the wrapper.
+        kwargs: Arguments of the wrapper.
 
     Example:
 
@@ -94,7 +94,7 @@ def model_wrap(
 
 
 def register_wrapper(name: str, wrapper_type: type) -> None:
-    """Make a wrapper class known to `model_wrap`; a name that exists is replaced.
+    """Register a wrapper class for `model_wrap`; an existing name is replaced.
 
     Raises:
         TypeError: Not a subclass of `IModelWrapper`.

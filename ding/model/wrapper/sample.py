@@ -1,10 +1,10 @@
-"""Wrappers that turn the outputs of a network into actions.
+"""Wrappers that turn a network's outputs into actions.
 
-A network that gives NaN has no meaningful action; these wrappers raise `DataError` for it.
-Draws come from torch's global generator, so that a seed gives the same actions again.
+If a network returns NaN, no action is meaningful; these wrappers raise `DataError`. Samples come
+from torch's global generator, so that a seed reproduces the actions.
 
-Of hybrid actions the network returns ``{'logit': {'action_type': [B, N], 'action_args': {'mu',
-'sigma'}}}``, or, where the arguments are not drawn, ``{'logit': [B, N], 'action_args': [B, A]}``;
+For hybrid actions the network returns ``{'logit': {'action_type': [B, N], 'action_args': {'mu',
+'sigma'}}}``, or, if the arguments are deterministic, ``{'logit': [B, N], 'action_args': [B, A]}``;
 the action is ``{'action_type': int64 [B], 'action_args': float32 [B, A]}``.
 """
 
@@ -22,7 +22,7 @@ Tensor = torch.Tensor
 
 
 def sample_action(logit: Tensor | None = None, prob: Tensor | None = None) -> Tensor:
-    """Draws from categorical distributions over the last dimension: ``[*, n]`` to int64 ``[*]``.
+    """Sample from categorical distributions over the last dimension: ``[*, n]`` to int64 ``[*]``.
 
     Args:
         logit: Unnormalised log-probabilities.
@@ -32,27 +32,27 @@ def sample_action(logit: Tensor | None = None, prob: Tensor | None = None) -> Te
         if prob is None:
             raise ValueError("sample_action: neither logit nor prob came; give one of them")
         logit = prob.log()
-    # The maximum of log-probabilities with Gumbel noise is a draw from them, at a third of the cost
-    # of softmax and multinomial and free of the latter's limit to matrices.
+    # Gumbel-max: the argmax of log-probabilities with Gumbel noise is a sample, at a third of the
+    # cost of softmax and multinomial, and not limited to matrices as the latter.
     exponential = torch.empty_like(logit).exponential_()
-    # Its log must be finite: an impossible action (-inf) has to stay one.
+    # The noise must be finite, so that impossible actions (-inf) stay impossible.
     noise = exponential.clamp_min_(torch.finfo(logit.dtype).tiny).log_()
     return (refuse_nan(logit) - noise).argmax(-1)
 
 
 def argmax_action(logit: Tensor) -> Tensor:
-    """The best action of each row: ``[*, n]`` to int64 ``[*]``; the first one of equals."""
+    """The best action of each row: ``[*, n]`` to int64 ``[*]``; the first of equal ones."""
     return refuse_nan(logit).argmax(-1)
 
 
 class _DiscreteSampleWrapper(IModelWrapper):
-    """Adds ``action`` (int64 ``[B]``, a list when ``logit`` is a list) to the model's output.
+    """Adds ``action`` (int64 ``[B]``, a list if ``logit`` is a list) to the model's output.
 
-    An ``action_mask`` (as ``logit``, true or non-zero where an action is legal) in the model's
-    output, or else in an observation that is a mapping, keeps the action legal.
+    An ``action_mask`` (shape of ``logit``, true or non-zero for legal actions) in the model's
+    output, or else in an observation that is a mapping, restricts the action to legal ones.
     """
 
-    #: Whether the action is drawn, with ``alpha``, or the best one; and whether ``eps`` is taken.
+    #: Whether the action is sampled, with ``alpha``, instead of the best one; and whether with ε.
     _draws = _explores = False
 
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -80,18 +80,18 @@ class _DiscreteSampleWrapper(IModelWrapper):
 
 
 class ArgmaxSampleWrapper(_DiscreteSampleWrapper):
-    """The action with the highest logit."""
+    """Adds the action with the highest logit."""
 
 
 class MultinomialSampleWrapper(_DiscreteSampleWrapper):
-    """An action drawn with the probabilities ``softmax(logit / alpha)``; ``alpha`` is 1 unless
-    given to ``forward``."""
+    """Adds an action sampled with the probabilities ``softmax(logit / alpha)``; ``alpha`` is 1
+    unless given to ``forward``."""
 
     _draws = True
 
 
 class EpsGreedySampleWrapper(_DiscreteSampleWrapper):
-    """The best action, or with probability ``eps`` any legal one, all equally likely.
+    """Adds the best action or, with probability ``eps``, a uniformly random legal one.
 
     ``forward`` needs ``eps``: a float, or one per row (tensor, sequence, or a mapping's values).
     """
@@ -100,13 +100,13 @@ class EpsGreedySampleWrapper(_DiscreteSampleWrapper):
 
 
 class EpsGreedyMultinomialSampleWrapper(EpsGreedySampleWrapper):
-    """As `EpsGreedySampleWrapper`, with a draw as in `MultinomialSampleWrapper` for the best."""
+    """As `EpsGreedySampleWrapper`, with a sample of the policy instead of the best action."""
 
     _draws = True
 
 
 class _SampleWrapper(IModelWrapper):
-    """Adds ``action``, made of the model's output."""
+    """Adds ``action``, computed from the model's output."""
 
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         output = checked(self._model(*args, **kwargs), self._model)
@@ -125,7 +125,7 @@ class DeterministicSampleWrapper(_SampleWrapper):
 
 
 class ReparamSampleWrapper(_SampleWrapper):
-    """Adds ``action``, a draw ``mu + sigma * noise``, float32 ``[B, action_shape]``.
+    """Adds ``action``, a sample ``mu + sigma * noise``, float32 ``[B, action_shape]``.
 
     Gradients flow to ``mu`` and ``sigma``.
     """
@@ -136,7 +136,7 @@ class ReparamSampleWrapper(_SampleWrapper):
 
 
 class HybridReparamMultinomialSampleWrapper(_SampleWrapper):
-    """Adds ``action``: a choice drawn with the softmax's probabilities, and Gaussian arguments."""
+    """Adds ``action``: a choice sampled from the softmax, and Gaussian arguments."""
 
     def _action(self, output: dict[str, Any]) -> dict[str, Tensor]:
         mu, sigma = gaussian(output["logit"]["action_args"])
@@ -146,7 +146,7 @@ class HybridReparamMultinomialSampleWrapper(_SampleWrapper):
 
 
 class HybridDeterministicArgmaxSampleWrapper(_SampleWrapper):
-    """Adds ``action``: the likeliest choice, and the mean of its arguments."""
+    """Adds ``action``: the most probable choice, and the mean of its arguments."""
 
     def _action(self, output: dict[str, Any]) -> dict[str, Tensor]:
         mu, _ = gaussian(output["logit"]["action_args"])
@@ -155,7 +155,7 @@ class HybridDeterministicArgmaxSampleWrapper(_SampleWrapper):
 
 
 class HybridArgmaxSampleWrapper(_SampleWrapper):
-    """Adds ``action``: the best choice, and the arguments that the network gives."""
+    """Adds ``action``: the best choice, and the network's arguments."""
 
     def _action(self, output: dict[str, Any]) -> dict[str, Tensor]:
         choice = argmax_action(output["logit"])
@@ -175,18 +175,18 @@ def checked(output: Any, model: Any) -> dict[str, Any]:
 
 
 def gaussian(logit: Any) -> tuple[Tensor, Tensor]:
-    """``mu`` and ``sigma``, by name or as a pair."""
+    """``mu`` and ``sigma``, from a mapping or a pair."""
     return (logit["mu"], logit["sigma"]) if isinstance(logit, Mapping) else tuple(logit)
 
 
 def legal(output: dict[str, Any], obs: Any) -> dict[str, Any]:
-    """A network's output with next to no probability for the actions that wrappers do not choose.
+    """Mask a network's logits so that illegal actions have practically no probability.
 
     Args:
-        output: With ``logit``, a tensor ``[*, N]`` or a list with one for each of several choices;
-            others, as those of Gaussians, stay as they are. A row may have no legal action, as
-            where an episode has ended.
-        obs: What the network saw; ``action_mask`` is looked for as `_DiscreteSampleWrapper` does.
+        output: Contains ``logit``, a tensor ``[*, N]`` or a list with one per choice; other logits,
+            such as those of Gaussians, stay unchanged. A row may have no legal action, as at the
+            end of an episode.
+        obs: The observation; ``action_mask`` is found as in `_DiscreteSampleWrapper`.
     """
     logit, mask = output["logit"], _mask_of(output, obs)
     if mask is None or isinstance(logit, Mapping):
@@ -225,7 +225,7 @@ def _explore(action: Tensor, logit: Tensor, mask: Tensor | None, eps: Any) -> Te
     if mask is None:
         uniform = torch.randint_like(action, logit.shape[-1])
     else:
-        # Of random numbers each is the largest equally often.
+        # The argmax of uniform random numbers is uniformly distributed.
         uniform = torch.rand_like(logit).masked_fill_(~_as_bool(mask, logit), -1).argmax(-1)
     if not isinstance(eps, float):
         eps = eps_per_row(eps, action)
@@ -234,7 +234,7 @@ def _explore(action: Tensor, logit: Tensor, mask: Tensor | None, eps: Any) -> Te
 
 
 def eps_per_row(eps: Any, action: Tensor) -> float | Tensor:
-    """ε of each row, so that it goes with actions ``[B, *]``; a number is for all of them."""
+    """ε of each row, shaped for broadcasting with actions ``[B, *]``; a number is for all rows."""
     if isinstance(eps, int):
         return float(eps)
     values = list(eps.values()) if isinstance(eps, Mapping) else eps
@@ -243,7 +243,7 @@ def eps_per_row(eps: Any, action: Tensor) -> float | Tensor:
 
 
 def refuse_nan(value: Tensor) -> Tensor:
-    # A NaN makes the sum one. Infinities can too, so only then every value is looked at.
+    # The sum is NaN if any value is; infinities can also cause it, so check every value then.
     total = value.sum().item()
     if total != total and bool(value.isnan().any()):
         _raise_nan(value)
@@ -261,9 +261,9 @@ def _raise_nan(value: Tensor) -> NoReturn:
 
 
 class HybridEpsGreedySampleWrapper(HybridArgmaxSampleWrapper):
-    """The same, but with probability ``eps`` any choice, with uniform arguments in [-1, 1].
+    """As the base class, but with probability ``eps`` a random choice, with arguments in [-1, 1].
 
-    ``eps`` is a keyword of ``forward``: one number, or one for each row.
+    ``eps`` is a keyword argument of ``forward``: one number, or one per row.
     """
 
     def forward(self, *args: Any, eps: Any, **kwargs: Any) -> dict[str, Any]:
@@ -281,10 +281,10 @@ class HybridEpsGreedySampleWrapper(HybridArgmaxSampleWrapper):
 
 
 class ActionNoiseWrapper(IModelWrapper):
-    """Adds noise to the model's ``action`` and keeps the result in range.
+    """Adds noise to the model's ``action`` and clips the result.
 
     Args:
-        noise_type: A type that `ding.rl_utils.create_noise_generator` knows.
+        noise_type: A type of `ding.rl_utils.create_noise_generator`.
         noise_range: ``{'min', 'max'}`` of the noise, ``None`` for no bound.
         action_range: ``{'min', 'max'}`` of the noisy action, ``None`` for no bound.
     """

@@ -1,4 +1,4 @@
-"""The slowly moving copy of a network that gives the targets of temporal differences."""
+"""Target networks: slowly updated copies that provide the targets of temporal differences."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,11 +14,11 @@ _Pair = tuple[list[torch.Tensor], list[torch.Tensor]]
 
 
 class TargetNetworkWrapper(IModelWrapper):
-    """Follows another network of the same structure.
+    """A target network that follows another network of the same structure.
 
     Args:
         update_type: ``'assign'``: every ``freq``-th `update` copies all; ``'momentum'``: every
-            `update` moves the parameters by ``theta`` of the way (buffers are copied).
+            `update` moves the parameters by the fraction ``theta`` (buffers are copied).
         update_kwargs: ``{'freq': int}`` or ``{'theta': float}``.
     """
 
@@ -31,28 +31,28 @@ class TargetNetworkWrapper(IModelWrapper):
         self._pairs: tuple[nn.Module, _Pair] | None = None
 
     def reset(self, *args: Any, **kwargs: Any) -> None:
-        """Takes ``target_update_count`` too; see `reset_state`."""
+        """Also accepts ``target_update_count``; see `reset_state`."""
         if "target_update_count" in kwargs:
             self.reset_state(kwargs.pop("target_update_count"))
         super().reset(*args, **kwargs)
 
     def reset_state(self, target_update_count: int | None = None) -> None:
-        """Sets how many updates have been, 0 for None; `'assign'` counts them."""
+        """Set the number of updates so far, 0 for None; `'assign'` depends on it."""
         self._update_count = target_update_count or 0
 
     @property
     def update_count(self) -> int:
-        """Calls of `update` so far, `direct` ones left out."""
+        """Number of calls of `update` so far, without `direct` ones."""
         return self._update_count
 
     def update(
         self, state_dict: dict[str, Any] | nn.Module | IModelWrapper, direct: bool = False
     ) -> None:
-        """Follows the online network by one step.
+        """Follow the online network by one step.
 
         Args:
             state_dict: The online network's state dict, or, faster, the network itself.
-            direct: Copy all of it now, whatever the update type; does not count as a step.
+            direct: Copy everything now, whatever the update type; not counted as a step.
         """
         if not direct:
             self._update_count += 1
@@ -67,19 +67,19 @@ class TargetNetworkWrapper(IModelWrapper):
             _copy(buffers)
 
     def _paired_with(self, source: Any) -> "tuple[_Pair, _Pair]":
-        """Parameters and buffers, with those of ``source``; kept while one module comes again."""
+        """Parameters and buffers, paired with those of ``source``; cached for the same module."""
         if isinstance(source, Mapping):
             return _paired(innermost(self._model), source)
         module = innermost(source)
         if self._pairs is None or self._pairs[0] is not module:
             parameters, buffers = _paired(innermost(self._model), module.state_dict(keep_vars=True))
-            # A module's parameters stay the same objects as it moves or loads; its buffers do not.
+            # Parameters stay the same objects when a module is moved or loaded; buffers do not.
             self._pairs = None if buffers[0] else (module, parameters)
             return parameters, buffers
         return self._pairs[1], ([], [])
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy or a pickle must not carry the online network along.
+        # A copy or pickle must not include the online network.
         return {**self.__dict__, "_pairs": None}
 
 
@@ -116,7 +116,7 @@ def _paired(target: nn.Module, source: Mapping[str, torch.Tensor]) -> tuple[_Pai
                 f"expected {list(tensor.shape)}"
             )
         targets, sources = parameters if isinstance(tensor, nn.Parameter) else buffers
-        # A layer with several names, as an encoder that actor and critic share, moves once.
+        # A layer with several names, such as a shared encoder, is updated once.
         if id(tensor) not in paired:
             paired.add(id(tensor))
             targets.append(tensor)
