@@ -1,4 +1,4 @@
-"""Between a coordinator and several workers that do one worker's task together."""
+"""Several workers that act as one worker towards a coordinator."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Several learners behind one address: HTTP towards the coordinator, and towards the learners."""
+"""Several learners behind one address, with HTTP to the coordinator and to the learners."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,16 +13,16 @@ from ding.worker.engines.http_messages import request_from_json
 from ding.worker.engines.http_worker import Callbacks, CallbackSlave
 from ding.worker.messages import Json, ResourceRequest
 
-#: What holds towards the coordinator and towards the learners.
+#: Settings for the connections to the coordinator and to the learners.
 _SHARED = ("run_key", "channel", "heartbeat_tolerance")
 
 
 class LearnerAggregatorSlave(CallbackSlave):
-    """Hands a learner's tasks to functions, whole; a base of custom aggregators.
+    """Passes a learner's tasks as a whole to callback functions; a base of custom aggregators.
 
     Args:
         callback_fn: ``deal_with_get_resource()``, ``deal_with_learner_start(task)``,
-            ``deal_with_get_data(task)``, ``deal_with_learn(task)``; perhaps
+            ``deal_with_get_data(task)``, ``deal_with_learn(task)``; optionally
             ``deal_with_learner_close(task)``.
     """
 
@@ -44,12 +44,12 @@ class LearnerAggregatorSlave(CallbackSlave):
 class LearnerAggregator(LearnerTeam):
     """A slave of the coordinator and a master of several learners of this package.
 
-    A run needs none: its control treats the processes of a learner as one worker.
+    Runs of this package need none: their control treats the processes of a learner as one worker.
 
     Args:
         cfg: ``host`` and ``port`` (or ``slave.host``, ``slave.port``) towards the coordinator;
-            ``master.host`` and ``master.port`` towards the learners; ``learner``, to which it
-            connects, as ``{name: [name, host, port]}``; ``name``, ``coordinator``, ``run_key``,
+            ``master.host`` and ``master.port`` towards the learners; ``learner``, the learners to
+            connect to, as ``{name: [name, host, port]}``; ``name``, ``coordinator``, ``run_key``,
             ``channel``, ``heartbeat_span``, ``heartbeat_tolerance``.
     """
 
@@ -66,20 +66,20 @@ class LearnerAggregator(LearnerTeam):
         super().__init__(names, self._control.release, name, cfg)
 
     def start(self) -> None:
-        """Listen, connect to the learners, and join the coordinator if the port was left open."""
+        """Listen, connect to the learners, and join the coordinator if the port is not fixed."""
         if self._end_flag:
             self._control.start(self)
             super().start()
 
     def _give_up_task(self, cause: str) -> None:
         if self._closing.is_set():
-            self._control.close(durations.MASTER_STOP)  # requests under way fail
+            self._control.close(durations.MASTER_STOP)  # open requests fail
         super()._give_up_task(cause)
 
     # ------------------------------------------------------------------ requests in JSON
 
     def deal_with_get_resource(self) -> Json:
-        """The processors of all learners together."""
+        """The total processors of all learners."""
         return self._answer_json(ResourceRequest())
 
     def deal_with_learner_start(self, task: Mapping[str, object]) -> Json:
@@ -87,11 +87,11 @@ class LearnerAggregator(LearnerTeam):
         return self._answer_named("learner_start_task", task)
 
     def deal_with_get_data(self, task: Mapping[str, object]) -> Json:
-        """What all learners want together."""
+        """The total demand of all learners."""
         return self._answer_named("learner_get_data_task", task)
 
     def deal_with_learn(self, task: Mapping[str, object]) -> Json:
-        """Deal out what came, as much to one learner as to the other, and merge the results."""
+        """Distribute the data evenly over the learners, and merge the results."""
         return self._answer_named("learner_learn_task", task)
 
     def _answer_named(self, name: str, task: Mapping[str, object]) -> Json:
@@ -99,5 +99,5 @@ class LearnerAggregator(LearnerTeam):
 
     @staticmethod
     def merge_info(info: list[dict[str, Json]]) -> dict[str, Json]:
-        """The results of several learners as those of one; see `merged_info`."""
+        """Merge the results of several learners into one; see `merged_info`."""
         return merged_info(info)

@@ -1,4 +1,4 @@
-"""Several learners that train one policy together, as one worker to the coordinator."""
+"""Several learners that train one policy together, as one worker towards the coordinator."""
 
 import dataclasses
 import logging
@@ -49,15 +49,14 @@ _LEAST = frozenset({"learner_step", "cur_learner_iter", "policy_iter", "batch_nu
 
 
 class LearnerTeam(CommWorker):
-    """A learner that consists of several; the `ding.worker.seams.Arrivals` of who reaches them.
+    """A learner that consists of several; receives their control's reports (`Arrivals`).
 
-    All are asked at once, and each gets as many batches as every other, so that all make the same
+    Requests go to all at once, and all get the same number of batches, so that all make the same
     number of updates. A failure of one fails the task, and the others end theirs.
 
     Args:
         names: The learners.
-        release: Releases a learner at the control that reaches it; called with its arrival and the
-            cause.
+        release: Releases a learner at its control; called with its arrival and the cause.
         name: The worker's name.
         cfg: The worker's config.
     """
@@ -77,29 +76,29 @@ class LearnerTeam(CommWorker):
         self._changed = threading.Condition()
         self._there: dict[str, Arrival] = {}
         self._causes: dict[str, str] = {}  # why learners were lost
-        # At once for each: an abandoned request, the end of its task, and the next request.
+        # Three per learner: an abandoned request, the end of its task, and the next request.
         self._pool = ThreadPoolExecutor(3 * len(self.names) or 1, thread_name_prefix="ask-learner")
         self._open: dict[str, Future[Any]] = {}
         self._aborting: list[Future[None]] = []
         self._task_id: str | None = None
         self._buffer_id: str | None = None
-        self._left = 0  # batches that are no whole round of the learners
+        self._left = 0  # batches that do not fill a whole round of the learners
         self._asking, self._wanted = threading.Lock(), threading.Event()
 
-    # ------------------------------------------------------------------ who is there
+    # ------------------------------------------------------------------ connections
 
     def missing(self) -> list[str]:
         """The learners that are not connected."""
         return [name for name in self.names if name not in self._there]
 
     def wait(self, timeout: float | None) -> list[str]:
-        """The learners that are not connected, or not yet, after ``timeout`` seconds at most.
+        """The learners that are not connected after at most ``timeout`` seconds.
 
         Args:
-            timeout: Without one it waits until all are, or the worker is closed.
+            timeout: ``None``: wait until all are connected, or the worker is closed.
         """
         begun = time.monotonic()
-        # A learner that still ends its last task would refuse the next one as busy.
+        # A learner that is still ending its last task would reject the next one as busy.
         wait(self._aborting, timeout)
         left = None if timeout is None else max(0.0, begun + timeout - time.monotonic())
         with self._changed:
@@ -107,7 +106,7 @@ class LearnerTeam(CommWorker):
             return self.missing()
 
     def release(self, name: str, cause: str) -> None:
-        """Give a learner up, so that it connects again."""
+        """Release a learner, so that it connects again."""
         arrival = self._there.get(name)
         if arrival is not None:
             self._release(arrival, cause)
@@ -141,7 +140,7 @@ class LearnerTeam(CommWorker):
     # ------------------------------------------------------------------ requests
 
     def _resources(self) -> Resources:
-        """The processors of all learners together."""
+        """The total processors of all learners."""
         self._require_all(durations.AGGREGATOR_STEP)
         answers = self._ask_all(ResourceRequest(), durations.AGGREGATOR_STEP)
         if not all(answer.ours for answer in answers):
@@ -156,7 +155,7 @@ class LearnerTeam(CommWorker):
         self._task_id, self._buffer_id = (None if id_ is None else str(id_) for id_ in given)
         self._left = 0
         self._require_all(durations.AGGREGATOR_GATHER)
-        # Before the others are asked: they wait for each other at that address.
+        # Before the others, which will wait for each other at that address.
         [place] = self._ask({self.names[0]: OpenMeeting()}, durations.AGGREGATOR_STEP)
         starts = {}
         for rank, name in enumerate(self.names):
@@ -166,7 +165,7 @@ class LearnerTeam(CommWorker):
 
     def _require_all(self, timeout: float) -> None:
         if missing := self.wait(timeout):
-            # To the coordinator it is as if the worker were not connected.
+            # For the coordinator, it is as if the worker were not connected.
             cause = f"not connected: {', '.join(missing)}"
             raise ErrorReport("ConnectionLost", cause).task_fail()
 
@@ -179,7 +178,7 @@ class LearnerTeam(CommWorker):
         return super()._answer_in_task(request)
 
     def _demand(self, request: DemandRequest) -> Demand:
-        # The least of all counts: a batch more for one of them would leave it alone in a reduction.
+        # The minimum over learners: one that got a batch more would wait alone in a reduction.
         demands = self._ask_all(request, durations.AGGREGATOR_STEP)
         return Demand(
             self._task_id,
@@ -190,11 +189,11 @@ class LearnerTeam(CommWorker):
         )
 
     def _beyond_those_left(self, each: int) -> int:
-        """Batches that are wanted if each learner wants ``each``."""
+        """Number of batches to request if each learner wants ``each``."""
         return max(0, each * len(self.names) - self._left)
 
     def _train(self, request: TrainRequest) -> TrainAnswer:
-        """Deal out what came, as much to one learner as to the other, and merge the results."""
+        """Distribute the data evenly over the learners, and merge the results."""
         answers = self._ask(self._dealt_batches(request), durations.AGGREGATOR_STEP)
         merged = from_json(TrainAnswer, merged_info([answer.as_json() for answer in answers]))
         wanted = merged.batch_num
@@ -206,12 +205,12 @@ class LearnerTeam(CommWorker):
         )
 
     def _dealt_batches(self, request: TrainRequest) -> dict[str, TrainRequest]:
-        # Those over wait for the next time: every learner makes the same number of updates.
+        # The remainder waits for the next request: all learners make the same number of updates.
         draws, self._left = divmod(self._left + request.draws, len(self.names))
         chunks: list[list[ChunkReport]] = [[] for _ in self.names]
         for chunk in request.chunks:
             number = chunk.meta.get("number")
-            # The same learner has a chunk again when all begin again.
+            # By number: after a restart, each learner gets the same chunks again.
             chunks[(number if isinstance(number, int) else 0) % len(self.names)].append(chunk)
         return {
             name: dataclasses.replace(request, chunks=tuple(own), draws=draws)
@@ -225,13 +224,13 @@ class LearnerTeam(CommWorker):
         ids: dict[str, Json] = {"task_id": self._task_id, "buffer_id": self._buffer_id}
         return TaskReport(self._task_id, {**info, **ids})
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ requests to the learners
 
     def _ask_all(self, request: Request[Answer], timeout: float) -> list[Answer]:
         return self._ask(dict.fromkeys(self.names, request), timeout)
 
     def _ask(self, requests: Mapping[str, Request[Answer]], timeout: float) -> list[Answer]:
-        """Put requests to the learners, all at once; after a failure the others end their tasks."""
+        """Send requests to the learners at once; after a failure the others end their tasks."""
         asked = {
             name: self._pool.submit(self._ask_one, name, request, timeout)
             for name, request in requests.items()
@@ -244,12 +243,12 @@ class LearnerTeam(CommWorker):
                 failure = future.exception()
                 if isinstance(failure, TaskFail):
                     cause = self._root_cause(failure, asked)
-                    self.abort()  # none may wait for one that is gone
+                    self.abort()  # the others must not wait for a lost one
                     raise cause from None
         return [future.result() for future in asked.values()]
 
     def _ask_one(self, name: str, request: Request[Answer], timeout: float) -> Answer:
-        """The answer of one learner; its failure has the learner's name in the message."""
+        """One learner's answer; errors contain the learner's name."""
         arrival = self._there.get(name)
         if arrival is None:
             raise _fail("LearnerLost", name, self._causes.get(name, "it has not come yet"))
@@ -265,9 +264,9 @@ class LearnerTeam(CommWorker):
             raise _fail("NonsenseAnswer", name, error.cause) from error
         except WorkerFailed as error:
             report = ErrorReport.from_detail(error.detail, error.cause)
-            # A thread that hangs cannot be ended, so that only its process can be given up.
+            # A hanging thread cannot be ended, so its process must be given up.
             if report.type == HUNG:
-                self.release(name, error.cause)  # its process ends, and is started again
+                self.release(name, error.cause)  # its process ends and is restarted
             raise _fail(report.type, name, report.message, report) from error
 
     def _root_cause(self, failure: TaskFail, asked: Mapping[str, Future[Answer]]) -> TaskFail:
@@ -280,16 +279,16 @@ class LearnerTeam(CommWorker):
             error = future.exception() if future.done() else None
             if isinstance(error, TaskFail) and not _is_of_group(error):
                 return error
-        with self._changed:  # or one that had answered has ended since
+        with self._changed:  # or a learner that had answered has ended since
             self._changed.wait_for(self.missing, max(0.0, deadline - time.monotonic()))
             for name in self.missing():
                 return _fail("LearnerLost", name, self._causes.get(name, "it left"))
         return failure
 
-    # ------------------------------------------------------------------ as one worker of a control
+    # ------------------------------------------------------------------ as one worker
 
     def announce(self, arrivals: Arrivals) -> None:
-        """Begin, and arrive as one learner each time when all of it is connected."""
+        """Start, and arrive as one learner whenever all learners are connected."""
         self.start()
         self._wanted.set()
         name = f"team-{self._name}"
@@ -304,16 +303,16 @@ class LearnerTeam(CommWorker):
             arrivals.came(Arrival("learner", self._name, self, where))
 
     def end(self, cause: str) -> None:
-        """It is released; it arrives again when all of it is connected."""
+        """Release all learners; the team arrives again when all are connected."""
         self.coordinator_lost(cause)
         self._wanted.set()
 
     def ask(self, request: Request[Answer], timeout: float) -> Answer:
-        """Put a request and wait for the answer; see `ding.worker.seams.Peer`."""
+        """Send a request and wait for the answer; see `ding.worker.seams.Peer`."""
         if not self._asking.acquire(blocking=False):
             raise WorkerBusy("it still works on an earlier request")
         try:
-            return self.handle(request)  # which applies its own limits
+            return self.handle(request)  # which applies its own time limits
         except TaskFail as error:
             report = ErrorReport.from_detail(error.result, error.message or "it failed")
             if report.type == "ConnectionLost":
@@ -325,9 +324,9 @@ class LearnerTeam(CommWorker):
     # ------------------------------------------------------------------ life
 
     def abort(self) -> None:
-        """Have all learners that can be reached end their tasks; does not wait."""
+        """Ask all reachable learners to end their tasks; does not wait."""
         if self._closing.is_set():
-            return  # the pool takes nothing more, and tasks end with the learners
+            return  # the pool is shut down, and tasks end with the learners
         deadline = time.monotonic() + durations.TEAM_ABORT
         self._aborting = [
             self._pool.submit(self._end_task, name, deadline) for name in tuple(self._there)
@@ -348,18 +347,18 @@ class LearnerTeam(CommWorker):
         with self._changed:
             self._changed.notify_all()
         self._wanted.set()
-        self._pool.shutdown(cancel_futures=True)  # waits for requests under way
+        self._pool.shutdown(cancel_futures=True)  # waits for open requests
 
     def _ask_to_end(self) -> None:
-        """Learners see for themselves that they are not asked any more."""
+        """No-op: learners notice by themselves that requests stop."""
 
     def released(self) -> None:
-        """The coordinator has ended the run: the learners are notified when this is closed."""
+        """The coordinator has ended the run: `close` notifies the learners."""
         self._ended.set()
 
 
 def _is_of_group(failure: TaskFail) -> bool:
-    """Whether it only reports that another one did not take part in a reduction."""
+    """Whether a failure only reports that another learner missed a reduction."""
     return bool(failure.result.get("of_group"))
 
 
@@ -369,11 +368,11 @@ def _fail(kind: str, name: str, cause: str, report: ErrorReport | None = None) -
 
 
 def merged_info(infos: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
-    """The results of several learners as those of one.
+    """Merge the results of several learners into one.
 
-    ``learner_step`` and other counters that all share: the least; ``trained``, ``own_rows``, CPU
-    and memory: the sum; ``priority_info``, ``bad_chunks`` and ``warnings``: one after another;
-    ``learner_done``: whether all are; ``waiting``: what any waits for; other numbers: the mean.
+    The minimum of ``learner_step`` and other counters that all share; the sum of ``trained``,
+    ``own_rows``, CPU and memory; the concatenation of ``priority_info``, ``bad_chunks`` and
+    ``warnings``; ``learner_done`` if all are; ``waiting`` of any; the mean of other numbers.
     """
     merged: dict[str, Json] = {}
     for name in dict.fromkeys(key for info in infos for key in info):

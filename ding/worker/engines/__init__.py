@@ -1,1 +1,1 @@
-"""What carries a parallel run: its messages, samples, weights and files."""
+"""Engines: the transport of a parallel run's messages, samples, weights and files."""

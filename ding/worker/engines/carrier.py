@@ -1,8 +1,8 @@
 """The interface of a custom engine: a carrier with eight methods.
 
-A carrier starts workers and brings requests to them (spawn, call, drop), holds samples (put, get,
-remove) and weights (publish, newest). Everything else that a run needs is made of these: the stores
-below, and the control that starts dead workers again (`ding.worker.engines.control`).
+A carrier starts workers and sends requests to them (spawn, call, drop), stores samples (put, get,
+remove) and weights (publish, newest). All other parts of a run are built on these: the stores
+below, and the control that restarts dead workers (`ding.worker.engines.control`).
 """
 
 import os
@@ -44,20 +44,20 @@ from ding.worker.seams import (
 Answer = TypeVar("Answer")
 Handle = TypeVar("Handle")
 
-#: With few cores the learner comes first: samples that no learner has time for are waste.
+#: Lower priority: with few cores, samples are useless if the learner has no time to use them.
 COLLECTOR_NICENESS = 5
 
 
 class NotYetError(OSError):
-    """A worker cannot be started yet, such as for want of room; it will be when that has changed.
+    """A worker cannot be started yet, for example without free resources; it will be retried.
 
-    Its next try does not count as another start.
+    The next try does not count as another start.
     """
 
 
 @dataclass(frozen=True)
 class Answered(Generic[Answer]):
-    """An answer, and what its worker has written into the run's folder, which is not its own."""
+    """An answer, with the files that the worker has written to a run folder on another host."""
 
     answer: Answer
     files: tuple[FileChange, ...] = ()
@@ -65,12 +65,12 @@ class Answered(Generic[Answer]):
 
 @dataclass(frozen=True)
 class EndWorker(Request[Answered[None]]):
-    """The run is over: end your task and close your environments."""
+    """The run is over: end the task and close the environments."""
 
 
 @dataclass(frozen=True)
 class WithFiles(Request[Answered[Answer]]):
-    """A request, and files of the run's folder, by their paths there, that its worker may read."""
+    """A request with files of the run's folder, by path, for a worker on another host."""
 
     request: Request[Answer]
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -78,19 +78,19 @@ class WithFiles(Request[Answered[Answer]]):
 
 @dataclass(frozen=True)
 class WorkerSpec:
-    """What a worker is made of. It can be pickled.
+    """Specification of a worker; can be pickled.
 
     Attributes:
         name: Such as ``collector0``.
-        build: Makes its service, where it lives; a function at the top of a module.
+        build: Creates its service in the worker's process; a module-level function.
         entry: The worker's part of the compiled config.
-        seed: Seed of its random numbers; it differs between workers, but not between runs.
-        output: File for what its process prints and logs; ``None``: where that goes anyway.
-        logs: What it logs; see `ding.utils.log_helper.set_logs`.
-        team: Name of the learner that it is one process of, if that consists of several.
+        seed: Seed of its random numbers; differs between workers, not between runs.
+        output: File for its process's output and logs; ``None``: not redirected.
+        logs: Its logging settings; see `ding.utils.log_helper.set_logs`.
+        team: Name of the learner to which the process belongs, if the learner has several.
         place_in_team: The rank of its process within its learner, and the number of processes.
-        folder: The run's folder, if the coordinator's process writes it: what the worker writes
-            there goes along with its answers.
+        folder: The run's folder, if the coordinator's process writes it: the worker's files are
+            then sent with its answers.
     """
 
     name: str
@@ -105,20 +105,20 @@ class WorkerSpec:
     folder: str | None = None
 
     def settle_process(self) -> None:
-        """Prepare the process that the worker is going to live in, before it is built."""
+        """Prepare the worker's process before the worker is built."""
         if self.folder is not None:
             send_files_of(self.folder)
         if self.output is not None:
             redirect_output(self.output)
         set_logs(self.logs)
-        # Before the worker is built: its policy and environments draw from these generators.
+        # Before the worker is built: its policy and environments use these generators.
         set_pkg_seed(self.seed, use_cuda=False)
         if self.kind == "collector" and hasattr(os, "nice"):
             os.nice(COLLECTOR_NICENESS)
 
 
 def built_elsewhere(spec: WorkerSpec, stores: "Stores") -> WorkerService:
-    """The ``build`` of a worker that comes by itself."""
+    """The ``build`` of a worker that joins by itself."""
     raise ConfigError(f"{spec.name} is not built by this run: it has to join")
 
 
@@ -132,8 +132,8 @@ class ProcessEnd:
 
     Attributes:
         how: Description of the end, for messages.
-        way: ``unbuilt``: it could not be built, and would not be the next time; ``left``: it has
-            nothing more to do; else ``died``.
+        way: ``unbuilt``: it could not be built, and a retry would not help; ``left``: its work is
+            done; else ``died``.
     """
 
     name: str
@@ -148,106 +148,107 @@ class Starter(Protocol):
     on_exit: Callable[[ProcessEnd], object]
 
     def ensure(self, name: str, address: str) -> None:
-        """Have a worker's process live, which joins at an address; one that lives is left alone."""
+        """Start a worker's process, which joins at an address, unless it is running."""
 
     def kill(self, name: str) -> None:
-        """End a worker's process at once, if it lives."""
+        """Kill a worker's process if it is running."""
 
 
 class WorkerTable(Protocol):
-    """What a control has called when workers come by themselves, and when they go."""
+    """Receives reports of workers that join by themselves or are lost."""
 
     def names(self) -> Iterable[str]:
         """The names of all workers, including those that have not joined yet."""
 
     def objection(self, name: str) -> str | None:
-        """Why no worker of a name may join, if there is a reason."""
+        """Why no worker of a name may join; ``None`` if it may."""
 
     def adopt(self, kind: Kind, name: str, handle: Any) -> bool:
-        """A worker has come, perhaps again; whether it is wanted."""
+        """A worker has joined, possibly again; returns whether it is accepted."""
 
     def lost(self, name: str, handle: Any, cause: str) -> None:
-        """A worker cannot be reached any more; it may come again."""
+        """A worker cannot be reached any more; it may join again."""
 
 
 class Workers(ABC, Generic[Handle]):
-    """How a control starts and reaches workers. Methods are called by several threads at once."""
+    """Starts and reaches workers for a control. Methods are called by several threads at once."""
 
-    #: Whether its workers live in the coordinator's process, whose output, environment and priority
-    #: are not theirs.
+    #: Whether workers live in the coordinator's process, and share its output, environment and
+    #: priority.
     in_one_process = False
-    #: Whether its workers come by themselves, so that one that was lost may come again. Then what
-    #: they write into the run's folder is there.
+    #: Whether workers join by themselves, so that a lost one may join again. They then write to the
+    #: run's folder directly.
     workers_join = False
     #: The run's folder.
     exp_name: str = "."
 
     @abstractmethod
     def spawn(self, worker: WorkerSpec, on_death: OnDeath) -> Handle | None:
-        """Start a worker: build a `Worker` where it shall live, and let it answer.
+        """Start a worker: build a `Worker` at its destination, and let it answer requests.
 
-        May return before it is there: the first `call` waits for it. ``None``: it joins by itself.
+        May return before it is ready: the first `call` waits for it. ``None``: it joins by itself.
 
         Args:
-            on_death: To be called when it has ended without having been asked. Carriers that cannot
-                detect this may ignore it: the next call fails.
+            on_death: To be called when the worker has ended by itself. Carriers that cannot detect
+                this may ignore it: the next call then fails.
 
         Raises:
-            TaskFail: It cannot be built; no other try would change that.
+            TaskFail: The worker cannot be built, and a retry would not help.
             NotYetError: It cannot be started yet.
             OSError: It cannot be started now, or it died.
         """
 
     @abstractmethod
     def call(self, handle: Handle, request: Request[Answer], timeout: float) -> Answer:
-        """Have a worker's `Worker.answer` called, and return what that returns.
+        """Call a worker's `Worker.answer`, and return its result.
 
         Raises:
             TimeoutError: There is no answer after ``timeout`` seconds.
-            OSError: The worker is lost (`EOFError` means the same), or was dropped meanwhile.
-            TaskFail: As its ``answer`` raised it.
+            OSError: The worker is lost (or `EOFError`), or was dropped in the meantime.
+            TaskFail: Raised by ``answer``.
         """
 
     @abstractmethod
     def drop(self, handle: Handle) -> None:
-        """End a worker at once, whatever it does; one that has ended is no error."""
+        """End a worker at once, whatever it is doing; no error if it has ended."""
 
     def find(self, worker: WorkerSpec, on_death: OnDeath) -> Handle | None:
-        """A worker of this name that an earlier coordinator of the run has started and that lives.
+        """A running worker of this name that an earlier coordinator of the run has started.
 
-        Called once for each worker, before its first `spawn`; ``None``: it has to be spawned. The
-        worker is asked before it is used: one that does not answer is dropped and spawned.
+        Called once per worker, before its first `spawn`; ``None``: it must be spawned. The found
+        worker gets a request before it is used; if it does not answer, it is dropped and spawned.
 
         Args:
-            worker: What `spawn` would be given.
-            on_death: As for `spawn`.
+            worker: The argument for `spawn`.
+            on_death: As in `spawn`.
         """
         return None
 
     def address(self, handle: Handle) -> tuple[str, int | None]:
-        """Where a worker lives, for humans, and its process if that is known."""
+        """A worker's location for humans, and its process id if known."""
         return type(self).__name__, None
 
     def place(self, worker: WorkerSpec) -> str:
-        """Where a worker that has not come is expected, for humans."""
+        """The expected location of a missing worker, for humans."""
         return type(self).__name__
 
     def listener(self, table: WorkerTable, arrivals: Arrivals) -> HttpService | None:
-        """The server at which workers join, and which reports the run's status, if there is one.
+        """The server at which workers join, and which serves the run's status; ``None`` if there is
+        none.
 
         Args:
             table: Notified of workers.
-            arrivals: Has the run's status, and is notified of what hinders the listener.
+            arrivals: Provides the run's status, and receives errors of the server.
         """
         return None
 
 
 class Carrier(Workers[Handle], Configurable):
-    """Base class of engines: register a subclass in ``ENGINE_REGISTRY``, name it in a config.
+    """Base class of engines: register a subclass in ``ENGINE_REGISTRY``, and name it in a config.
 
-    The coordinator's process has one. Each worker needs one, too, which reaches the same samples
-    and weights: `spawn` hands it over as suits the engine (the same object to a thread, a pickled
-    copy to a process). Methods are called by several threads at once.
+    The coordinator's process has one instance. Each worker also needs one, with access to the same
+    samples and weights: `spawn` passes it on in a suitable way (the same object to a thread, a
+    pickled copy to a process). Methods are called by several threads at once.
 
     Args:
         cfg: The engine's section of the config over the class's own `config`.
@@ -256,8 +257,8 @@ class Carrier(Workers[Handle], Configurable):
 
     #: Known keys of the engine's section, with defaults.
     config: dict[str, Any] = {}
-    #: Whether each worker is a process on a host, so that ``torch.distributed`` can join several.
-    #: If these hosts differ, `spawn` sets ``host`` of a worker's entry: where others reach it.
+    #: Whether each worker is a process on a host, so that ``torch.distributed`` works.
+    #: If the hosts differ, `spawn` sets ``host`` of a worker's entry to its reachable address.
     has_teams = False
 
     def __init__(self, cfg: Mapping[str, Any], exp_name: str) -> None:
@@ -268,10 +269,10 @@ class Carrier(Workers[Handle], Configurable):
 
     @abstractmethod
     def put(self, name: str, samples: Samples) -> int:
-        """Keep samples under a new name; returns their bytes.
+        """Store samples under a new name; returns their size in bytes.
 
         Raises:
-            CheckpointWriteError: There is no room; ``errno`` is set.
+            CheckpointWriteError: There is no space; ``errno`` is set.
         """
 
     @abstractmethod
@@ -279,53 +280,53 @@ class Carrier(Workers[Handle], Configurable):
         """The stored samples, read-only; a worker may request them from any host.
 
         Raises:
-            ChunkError: It is not there, or damaged.
+            ChunkError: The samples are missing or damaged.
         """
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """Remove the samples, or the weights, of a name; nothing there is no error."""
+        """Remove the samples or weights of a name, if they exist."""
 
     @abstractmethod
     def publish(self, name: str, weights: Weights) -> None:
-        """Replace the weights of a name, whole. The tensors are the publisher's only: copy them,
-        unless they are sent away anyhow."""
+        """Replace the weights of a name atomically. The tensors belong to the publisher: copy them
+        unless they are sent elsewhere anyway."""
 
     @abstractmethod
     def newest(self, name: str) -> Weights | None:
-        """The weights that were published last, ``None`` if there are none."""
+        """The weights that were published last; ``None`` if there are none."""
 
-    # ------------------------------------------------------------------ what need not be defined
+    # ------------------------------------------------------------------ optional methods
 
     def open(self) -> None:
         """The run begins; called once, in the coordinator's process.
 
         Raises:
-            ConfigError: It cannot, and why.
+            ConfigError: The run cannot begin; contains the reason.
         """
 
     def close(self) -> None:
         """The run is over; all workers were dropped."""
 
     def size(self, name: str) -> int | None:
-        """Bytes of the samples under a name; ``None`` if there are none, or it is not known."""
+        """Size of the named samples in bytes; ``None`` if they do not exist or it is unknown."""
         return None
 
     def names(self) -> Iterable[str]:
-        """All names that have samples. With it, what dead workers have left can be removed before
-        the end of the run."""
+        """All names with samples. If defined, remains of dead workers can be removed before the end
+        of the run."""
         return ()
 
     def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
-        """Remove all samples whose whole names match and are not to be kept, of `names`."""
+        """Remove all samples in `names` whose full name matches, except `keep`."""
         found = [name for name in self.names() if name not in keep and pattern.fullmatch(name)]
         for name in found:
             self.remove(name)
         return found
 
     def version(self, name: str) -> object:
-        """Equal as long as `newest` is the same; ``None`` if there is nothing. The cheaper, the
-        more often collectors may look."""
+        """A value that changes with each new version; ``None`` if there is none. Collectors call it
+        often, so it should be cheap."""
         weights = self.newest(name)
         return None if weights is None else sorted(weights.facts.items(), key=lambda fact: fact[0])
 
@@ -334,7 +335,7 @@ class Carrier(Workers[Handle], Configurable):
 
 
 class CarrierWeights:
-    """A carrier's weights as a `WeightStore`."""
+    """A `WeightStore` over a carrier."""
 
     def __init__(self, carrier: Carrier[Any]) -> None:
         self._carrier = carrier
@@ -362,12 +363,12 @@ class CarrierWeights:
         self._carrier.remove(name)
 
     def clear(self, pattern: re.Pattern[str]) -> list[str]:
-        return []  # those that were kept end with the run
+        return []  # kept weights end with the run
 
 
 @dataclass(frozen=True)
 class Stores:
-    """Where a worker's samples, weights and artifacts are."""
+    """The stores of a worker's samples, weights and artifacts."""
 
     samples: SampleStore
     weights: WeightStore
@@ -379,7 +380,7 @@ class Stores:
 
     @classmethod
     def in_folders(cls, cfg: Mapping[str, Any]) -> "Stores":
-        """Folders that a worker's config names: ``path_data``, ``path_policy``, ``exp_name``."""
+        """Stores in a worker's folders: ``path_data``, ``path_policy``, ``exp_name``."""
         return cls(
             SharedFolderSamples(cfg.get("path_data", "./data")),
             SharedFolderWeights(cfg.get("path_policy", "./policy")),
@@ -387,17 +388,17 @@ class Stores:
         )
 
 
-# ---------------------------------------------------------------------- the worker's side
+# ---------------------------------------------------------------------- worker side
 
 
 class Worker:
-    """A worker where its engine has put it.
+    """A worker in the process or thread where its engine has built it.
 
     Args:
-        service: What does the work.
+        service: The collector or learner.
 
     Attributes:
-        ended: Set when it was asked to end, or cannot continue.
+        ended: Set when the worker was asked to end, or cannot continue.
     """
 
     def __init__(self, service: WorkerService) -> None:
@@ -407,7 +408,7 @@ class Worker:
 
     @classmethod
     def of(cls, spec: WorkerSpec, carrier: Carrier[Any]) -> "Worker":
-        """Prepare the process of a worker, and build it over a carrier.
+        """Prepare a worker's process, and build the worker over a carrier.
 
         Raises:
             TaskFail: It cannot be built.
@@ -419,7 +420,7 @@ class Worker:
         """Build a worker over stores.
 
         Args:
-            settles: Whether to prepare this process for it.
+            settles: Whether to prepare this process for the worker.
 
         Raises:
             TaskFail: It cannot be built.
@@ -432,50 +433,50 @@ class Worker:
             raise ErrorReport.of(error).task_fail() from error
 
     def answer(self, request: Request[Answer]) -> Answer:
-        """Answer a request. They come one by one, but for `EndWorker`, which may come at any time.
+        """Answer a request. Only one request comes at a time, except `EndWorker`.
 
         Raises:
-            TaskFail: It failed; with type, message and traceback.
+            TaskFail: The request failed; with type, message and traceback.
         """
         if isinstance(request, EndWorker):
             self.close()
             return Answered(None, _files(at_end=True))  # type: ignore[return-value]
         if isinstance(request, WithFiles):
-            # Before the request is answered, which may read them.
+            # Before the request is answered, which may read the files.
             if (sent := sent_files()) is not None and request.files:
                 sent.give(request.files)
             answer = self.answer(request.request)
-            # Logs are flushed at an end alone: what is buffered meanwhile goes with a later answer.
+            # Logs are flushed only at a task's end: buffered lines are sent with a later answer.
             at_end = isinstance(request.request, CloseTask)
             return Answered(answer, _files(at_end))  # type: ignore[return-value]
         try:
             return self._service.handle(request)
         except TaskFail:
             raise
-        except Exception as error:  # the edge of the worker: reported onward
+        except Exception as error:  # the edge of the worker: reported to the coordinator
             raise ErrorReport.of(error).task_fail() from error
         finally:
             if self._service.join(0.0):
                 self.ended.set()
 
     def join(self) -> str | None:
-        """Wait for its end; returns the cause if it has failed."""
+        """Wait for the worker's end; returns the cause if it has failed."""
         self._service.join()
         return self._service.failed
 
     @property
     def failed(self) -> str | None:
-        """The cause if it has failed."""
+        """The cause if the worker has failed."""
         return self._service.failed
 
     def close(self) -> None:
-        """End its task and close what it has; again does nothing."""
+        """End the task and close all resources; closing twice does nothing."""
         self.ended.set()
         self._service.close()
 
 
 def _files(at_end: bool) -> tuple[FileChange, ...]:
-    """What has changed of the run's files, if this process sends them; at an end, all logs."""
+    """Changes in the run's files, if this process sends them; at a task's end, with all logs."""
     sent = sent_files()
     if sent is None:
         return ()

@@ -1,4 +1,4 @@
-"""The control of a run: a table of its workers, who are started, fenced and started again here."""
+"""The control of a run: a table of its workers, which it starts, releases and restarts."""
 
 import dataclasses
 import logging
@@ -43,20 +43,20 @@ _logger = logging.getLogger(__name__)
 
 
 class RunControl:
-    """Has the workers of a run come, and come again, and reports them to the coordinator.
+    """Starts and restarts the workers of a run, and reports them to the coordinator.
 
-    Those of `specs` are started, and started again when they die. Where workers join by themselves
-    (`Workers.workers_join`), others may come, too, and one that was lost is waited for.
+    Workers in `specs` are started, and restarted when they die. If workers join by themselves
+    (`Workers.workers_join`), others may join as well, and a lost worker may join again.
 
-    A worker that cannot be built ends the run: it could not be built the next time either. So does
-    the death of the last worker of a kind that may not be started again. The coordinator treats
-    the processes of one learner as one worker.
+    A worker that cannot be built ends the run, since a retry would not help. So does the death of
+    the last worker of a kind that may not be restarted. The coordinator treats the processes of one
+    learner as one worker.
 
     Args:
-        workers: What starts and reaches them.
+        workers: Starts and reaches the workers.
         specs: Specifications of the workers to start.
-        max_restart: How often each may be started again.
-        starter: Starts their processes, if they join by themselves and this run starts them.
+        max_restart: Maximum number of restarts of each worker.
+        starter: Starts the workers' processes, if they join by themselves and this run starts them.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class RunControl:
         self._teams = {
             team: LearnerTeam(names, self.release, team) for team, names in members.items()
         }
-        # One process of a learner cannot be done without, whatever other learners there are.
+        # Each process of a learner is indispensable, even if there are other learners.
         kinds = {spec.name: spec.kind if spec.team is None else spec.name for spec in specs}
         self.restarts = Restarts(kinds, max_restart)
         self.arrivals: Arrivals
         self.closing = threading.Event()
-        self._lock = threading.Lock()  # guards changes of what follows
+        self._lock = threading.Lock()  # guards changes of the attributes below
         self._lives: dict[str, _Life] = {}
         for spec in specs:
             if not (workers.in_one_process or workers.workers_join):
@@ -93,7 +93,7 @@ class RunControl:
         """Start all workers; does not wait for them.
 
         Raises:
-            PortTakenError: Another program listens on the port.
+            PortTakenError: Another program uses the port.
         """
         self.arrivals = arrivals
         # First: workers that are started next join at its port.
@@ -101,7 +101,7 @@ class RunControl:
         self._server.start()
         for team in self._teams.values():
             team.announce(arrivals)
-        with self._lock:  # others may have joined already
+        with self._lock:  # other workers may have joined already
             expected = [life for life in self._lives.values() if not life.is_guest]
         for life in expected:
             self.look_after(life)
@@ -119,21 +119,21 @@ class RunControl:
         return f"the learners of this run are {', '.join(ranks)}; it has no {name}"
 
     def adopt(self, kind: Kind, name: str, handle: object) -> bool:
-        """A worker has joined, perhaps again; whether it is wanted."""
+        """A worker has joined, possibly again; returns whether it is accepted."""
         with self._lock:
-            # One that joined now would get no goodbye, and wait for a coordinator.
+            # A worker that joined now would not be notified of the end, and wait for a coordinator.
             if self.closing.is_set():
                 return False
             life = self._lives.get(name)
             if life is None or not life.take(handle):
-                # Not in the table, or given up: it comes as a guest, which no other life follows.
+                # Not in the table, or given up: a guest, which is not restarted.
                 spec = WorkerSpec(name, kind, built_elsewhere)
                 life = self._lives[name] = _Life(self, spec, joined=handle, is_guest=True)
                 self.look_after(life)
         return True
 
     def lost(self, name: str, handle: object, cause: str) -> None:
-        """A worker that has joined cannot be reached any more; it may come again."""
+        """A worker that has joined cannot be reached any more; it may join again."""
         if (life := self._lives.get(name)) is not None:
             life.lose(handle, cause)
 
@@ -142,7 +142,7 @@ class RunControl:
             life.die(end.how, end.way)
 
     def release(self, arrival: Arrival, cause: str) -> None:
-        """Let a worker go: it is started again, or may come again."""
+        """Release a worker: it is restarted, or may join again."""
         arrival.peer.end(cause)  # type: ignore[attr-defined]  # a `_Life` or a `LearnerTeam`
 
     def awaited(self) -> Sequence[Awaited]:
@@ -152,7 +152,7 @@ class RunControl:
         return [Awaited(spec.kind, spec.name, self.workers.place(spec)) for spec in missing]
 
     def close(self, timeout: float) -> bool:
-        """End all workers; whether they did so in good order within ``timeout`` seconds."""
+        """End all workers; returns whether all ended normally within ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
         self.closing.set()
         with self._lock:
@@ -160,8 +160,7 @@ class RunControl:
         for team in self._teams.values():
             team.close()
         for life in lives:
-            # All are asked before any is waited for: their ends take the time of the slowest, not
-            # the sum.
+            # Ask all before waiting for any: the total time is that of the slowest.
             life.finish(deadline)
         ended = [life.join(deadline) for life in lives]
         if self._server is not None:
@@ -171,18 +170,18 @@ class RunControl:
 
     @property
     def address(self) -> str:
-        """Where it reports the run's status once it was started, and workers join if they can."""
+        """Address of the run's status after `start`, at which workers may join."""
         assert self._server is not None
         return self._server.my_address
 
-    # ------------------------------------------------------------------ for the lives of workers
+    # ------------------------------------------------------------------ for `_Life`
 
     def arrivals_of(self, spec: WorkerSpec) -> Arrivals:
-        """What is notified of a worker that comes and goes."""
+        """The receiver of reports on a worker: the coordinator, or the worker's team."""
         return self.arrivals if spec.team is None else self._teams[spec.team]
 
     def follow(self, life: "_Life", losses: int) -> "_Life | None":
-        """The next life of a worker; ``None`` if the run is over."""
+        """Create the next life of a worker; ``None`` if the run is over."""
         with self._lock:
             if self.closing.is_set():
                 return None
@@ -192,7 +191,7 @@ class RunControl:
         return new
 
     def look_after(self, life: "_Life") -> None:
-        """See to a worker's start, or to its end and the next start; does not wait."""
+        """Handle a worker's start, or its end and restart, in a thread; does not wait."""
         name = f"keep-{life.spec.name}"
         life.thread = threading.Thread(target=self._keep, args=(life,), name=name, daemon=True)
         life.thread.start()
@@ -205,30 +204,30 @@ class RunControl:
                 if following is None:
                     return
                 current = following
-        except TaskFail as error:  # it cannot be built, and another try would not change that
+        except TaskFail as error:  # it cannot be built, and a retry would not help
             if not self.closing.is_set():
                 self.arrivals.fatal(f"{name}: {error.message}")
-        except BaseException as error:  # the edge of the thread: reported onward
+        except BaseException as error:  # the edge of the thread: reported to the coordinator
             _logger.exception("the thread that looks after %s has failed", name)
             self.arrivals.fatal(f"{name}: {_words(error)}")
 
 
 class _Life:
-    """A worker from a start to an end, as its session sees it; its next life is another object.
+    """A worker from one start to its end, as its session sees it; a restart is another object.
 
-    A thread looks after it until it is there, and another one after its end; none does meanwhile.
+    A thread handles its start, and another one its end; there is none in between.
 
     Args:
-        control: What it belongs to.
-        spec: What it is made of.
+        control: Its control.
+        spec: The worker's specification.
         joined: Its handle, if it has joined already.
-        is_guest: Whether it has come without being expected: then no other life follows.
+        is_guest: Whether it joined without being expected: it is then not restarted.
         is_first: Whether an earlier coordinator may have started it.
-        losses: How often it was lost before it had answered anything.
+        losses: How often it was lost before it had answered a request.
 
     Attributes:
-        is_there: Whether it has come, or was given up.
-        thread: Looks after it; ``None`` while it is there.
+        is_there: Whether it is connected, or was given up.
+        thread: Handles its start or end; ``None`` in between.
     """
 
     def __init__(
@@ -250,16 +249,16 @@ class _Life:
         self._arrival: Arrival | None = None
         self._has_answered, self._in_order = False, True
         self._asking = threading.Lock()
-        self._changed = threading.Condition()  # guards what follows, and is notified of it
+        self._changed = threading.Condition()  # guards the attributes below
         self._joined, self._handle = joined, None
-        self._cause = ""  # why it has ended, and whether it is started again
+        self._cause = ""  # why it has ended, and whether it is restarted
         self._after: AfterDeath | None = None  # what follows its death
         self._is_dead = self._is_unbuilt = self._is_news = self._is_last = False
 
-    # ------------------------------------------------------------------ what happens to it
+    # ------------------------------------------------------------------ events
 
     def take(self, handle: object) -> bool:
-        """The worker has joined; whether as this life, or the next one after it."""
+        """The worker has joined; returns whether it belongs to this life, not the next one."""
         with self._changed:
             if self._is_last or self.is_guest:
                 return False
@@ -268,20 +267,20 @@ class _Life:
         return True
 
     def take_joined(self) -> Any:
-        """The handle of what has joined since, if it has."""
+        """The handle of a worker that has joined since, if any."""
         with self._changed:
             handle, self._joined = self._joined, None
             return handle
 
     def end(self, cause: str) -> str:
-        """It has to end, or did not answer; returns the cause that was reported first."""
+        """End a worker that must end, or did not answer; returns the cause reported first."""
         if not self._workers.workers_join:
             return self.die(cause)
-        with self._changed:  # it may come again
+        with self._changed:  # it may join again
             return self._end(cause)
 
     def lose(self, handle: object, cause: str) -> None:
-        """It cannot be reached, which its session does not know yet."""
+        """The worker cannot be reached, and its session does not know yet."""
         with self._changed:
             if self._joined is handle:
                 self._joined = None
@@ -291,11 +290,11 @@ class _Life:
                 self._end(cause)
 
     def die(self, cause: str, way: Literal["died", "left", "unbuilt"] = "died") -> str:
-        """It has died; returns the cause that was reported first."""
+        """The worker has died; returns the cause reported first."""
         restarts, name = self._control.restarts, self.spec.name
         with self._changed:
-            # Once for each life: a death counts against the restarts, whichever thread reports it.
-            if not (self._is_dead or self.is_guest):  # those are not started again
+            # Once per life: a death uses up one restart, whichever thread reports it.
+            if not (self._is_dead or self.is_guest):  # guests are not restarted
                 self._is_dead = self._is_news = True
                 self._is_unbuilt = way == "unbuilt"
                 self._cause, life = cause or "it has ended", time.monotonic() - self._began
@@ -308,37 +307,37 @@ class _Life:
             return self._end(self._cause)
 
     def finish(self, deadline: float) -> None:
-        """It ends with the run, by the monotonic time ``deadline``; does not wait."""
+        """End the worker with the run, by the monotonic time ``deadline``; does not wait."""
         self._deadline = deadline
         with self._changed:
             self._is_dead = True
             self._end("the run is over")
-        if not self.is_there:  # its thread may wait for an answer
+        if not self.is_there:  # its thread may be waiting for an answer
             self._drop()
 
     def _end(self, cause: str) -> str:
         self._cause = self._cause or cause or "it has ended"
         self._changed.notify_all()
-        # While a thread looks after it, that thread sees the cause; two would start the worker
+        # A thread that handles the worker notices the cause; a second one would start the worker
         # twice.
         if self._arrival is not None and self.thread is None:
             self._control.look_after(self)
         return self._cause
 
     def join(self, deadline: float) -> bool:
-        """Whether all is over, in good order, by the monotonic time ``deadline``."""
+        """Whether the worker ended normally by the monotonic time ``deadline``."""
         thread = self.thread
         if thread is not None:
             thread.join(max(0.0, deadline - time.monotonic()))
         return self._in_order and not (thread is not None and thread.is_alive())
 
-    # ------------------------------------------------------------------ its start
+    # ------------------------------------------------------------------ start
 
     def come(self) -> bool:
-        """Start the worker, unless it was there already; whether it is there now.
+        """Start the worker unless it is connected; returns whether it is connected now.
 
         Raises:
-            TaskFail: It cannot be built.
+            TaskFail: The worker cannot be built.
         """
         try:
             if self._arrival is None:
@@ -348,12 +347,12 @@ class _Life:
         except (OSError, EOFError, WorkerLost) as error:
             cause = self.die(_words(error))
             is_given_up = self._after is not None and self._after.pause is None
-            if not (self._control.closing.is_set() or is_given_up):  # else it is reported already
+            if not (self._control.closing.is_set() or is_given_up):  # else it was reported already
                 self._control.arrivals.warn(self.spec.name, cause)
         except BaseException:
             self._drop()
             raise
-        # A cause that came during the start is seen here or by `_end`, never by neither.
+        # A cause that arrived during the start is handled here or by `_end`, never by neither.
         with self._changed:
             if not self._cause:
                 self.thread = None
@@ -366,21 +365,21 @@ class _Life:
             self._handle = handle
         if self._control.closing.is_set():  # no other thread has this handle
             raise WorkerLost("the run is over")
-        if not self._workers.workers_join:  # else it has been reached, and may still work
+        if not self._workers.workers_join:  # else it was reached, and may be working
             try:
                 self.ask(ResourceRequest(), durations.SPAWN_START)
             except WorkerLost:
                 raise
             except WorkerFailed as error:
                 raise TaskFail(message=error.cause) from error
-        # Where it lives may be known only now.
+        # Its location may only be known now.
         where, pid = self._workers.address(handle)
         return Arrival(self.spec.kind, self.spec.name, self, where, pid)
 
     def _spawn(self) -> Any:
-        """Start the worker, or find it; waits as long as it cannot be started yet."""
+        """Start or find the worker; waits as long as it cannot be started yet."""
         control, spec, begun, is_news = self._control, self.spec, time.monotonic(), True
-        # Only the first life of a name can be of an earlier coordinator.
+        # Only the first life of a name can belong to an earlier coordinator.
         found = self._workers.find(spec, self.die) if self._is_first else None
         if self._starter is not None:
             self._starter.ensure(spec.name, control.address)
@@ -397,7 +396,7 @@ class _Life:
         return found
 
     def _await_join(self) -> Any:
-        """Wait until the worker joins; one that this run has started is killed if it does not."""
+        """Wait until the worker joins; if this run has started it, kill it if it does not."""
         limit = None if self._starter is None else durations.SPAWN_START
         with self._changed:
             self._changed.wait_for(lambda: self._joined is not None or self._cause, limit)
@@ -410,16 +409,16 @@ class _Life:
         return handle
 
     def _check(self) -> None:
-        """Raise `TaskFail` if it cannot be built, `WorkerLost` if it has ended."""
+        """Raise `TaskFail` if the worker cannot be built, `WorkerLost` if it has ended."""
         if self._is_unbuilt:
             raise TaskFail(message=self._cause)
         if self._cause:
             raise WorkerLost(self._cause)
 
-    # ------------------------------------------------------------------ its end
+    # ------------------------------------------------------------------ end
 
     def leave(self) -> "_Life | None":
-        """Clear up after its end; its next life, once it is time for that."""
+        """Clean up after the worker's end; returns its next life, when it is time for it."""
         control = self._control
         try:
             if self._arrival is not None:
@@ -427,7 +426,7 @@ class _Life:
         finally:
             self._drop()
         after, losses = self._after, 0
-        if after is None:  # it was lost, and may come again
+        if after is None:  # it was lost, and may join again
             losses = 0 if self._has_answered else self._losses + 1
             first, longest = durations.CONNECT_PAUSES
             pause: float | None = min(first * 2**losses, longest) if losses else 0.0
@@ -449,20 +448,20 @@ class _Life:
             with self._changed:  # it may have been lost because it died
                 self._changed.wait_for(lambda: self._is_dead, durations.CAUSE_WAIT)
         if not self._control.closing.is_set():
-            self.is_there = self.is_guest  # those are not awaited
+            self.is_there = self.is_guest  # guests are not awaited
             if self._is_news:
                 self._control.arrivals_of(self.spec).lost(arrival, self._cause)
             return
-        try:  # say to it that the run is over
+        try:  # notify it of the run's end
             left = max(0.1, self._deadline - time.monotonic())
             self._write(self._workers.call(self._handle, EndWorker(), left).files)
-        except Exception as error:  # whatever it is: the worker is dropped now
+        except Exception as error:  # in any case, the worker is dropped now
             self._in_order = False
             _logger.debug("%s did not end: %s", self.spec.name, _words(error))
 
     def _drop(self) -> None:
-        """End what the carrier has started, if it has; again does nothing."""
-        with self._changed:  # a carrier need not expect two at once
+        """Drop the worker at its carrier, if it was started; twice does nothing."""
+        with self._changed:  # carriers need not support concurrent calls of `drop`
             handle, self._handle = self._handle, None
         if handle is not None:
             self._workers.drop(handle)
@@ -470,8 +469,8 @@ class _Life:
     # ------------------------------------------------------------------ requests
 
     def ask(self, request: Request[Answer], timeout: float) -> Answer:
-        """Put a request and wait for the answer; see `ding.worker.seams.Peer`."""
-        # A request that was given up still waits for its answer in another thread.
+        """Send a request and wait for the answer; see `ding.worker.seams.Peer`."""
+        # An abandoned request still waits for its answer in another thread.
         if not self._asking.acquire(blocking=False):
             raise WorkerBusy("it still works on an earlier request")
         try:
@@ -487,13 +486,13 @@ class _Life:
             raise
         except TimeoutError:
             cause = f"no answer to {type(request).__name__} for {timeout:g} s"
-        except Exception as error:  # whatever a carrier raises when a worker is lost
+        except Exception as error:  # carriers may raise anything when a worker is lost
             _logger.debug("%s at %s", type(request).__name__, self.spec.name, exc_info=True)
             cause = _words(error)
         finally:
             self._asking.release()
-        self._is_news = True  # who asks knows it now, what else follows the worker does not
-        # What `end` returns: the first cause says more than the broken call that follows from it.
+        self._is_news = True  # the caller knows of the loss, other parts do not yet
+        # The cause that `end` returns: the first one says more than a broken call that follows it.
         raise WorkerLost(self.end(cause))
 
     def _call(self, request: Request[Answer], timeout: float) -> Answer:
@@ -509,7 +508,7 @@ class _Life:
         return answer
 
     def _write(self, changes: Iterable[FileChange]) -> None:
-        """Write what the worker has written; a file that cannot be written is a warning."""
+        """Write a worker's files; a failed write is a warning."""
         try:
             apply_changes(self._workers.exp_name, changes)
         except (OSError, DataError) as error:

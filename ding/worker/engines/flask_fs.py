@@ -1,6 +1,6 @@
 """The default engine: HTTP between processes, and folders that they share.
 
-Workers are reached by HTTP: those of the config, and those that join at the coordinator.
+Workers listen on HTTP: workers of the config, and workers that join at the coordinator.
 """
 
 import itertools
@@ -58,7 +58,7 @@ Folder = TypeVar("Folder", bound=SharedFolder)
 Address = tuple[str, int]
 _KINDS: tuple[Kind, ...] = ("collector", "learner")
 _UNREACHABLE = (ResponseException, requests.RequestException, InteractionError)
-#: Types of failures that mean that there is no worker any more.
+#: Types of failures that mean that the worker is lost.
 _LOST = ("ConnectionLost", "SlaveShutDown")
 
 
@@ -70,19 +70,19 @@ def flask_fs_engine(
     starter: Starter | None = None,
     specs: Sequence[WorkerSpec] = (),
 ) -> Engine:
-    """Processes of a supervisor, or started by hand, that join at the coordinator's HTTP server.
+    """Workers that a supervisor or a user starts, and that join at the coordinator's HTTP server.
 
     This is the coordinator's side; a worker reads its folders and addresses from its own config.
 
     Args:
         system: The compiled config's ``system``.
         exp_name: The run's folder.
-        seed: The run's.
+        seed: The run's seed.
         starter: Starts the workers, if this run does.
         specs: Specifications of the started workers; the config's tables list further workers.
 
     Raises:
-        ConfigError: A folder cannot be used, or a table of workers has an entry that is none.
+        ConfigError: A folder cannot be used, or a table of workers has an invalid entry.
     """
     samples = _folder(system, "path_data", SharedFolderSamples)
     weights = _folder(system, "path_policy", SharedFolderWeights)
@@ -101,14 +101,14 @@ def flask_fs_engine(
 
 
 def _config_of(system: Mapping[str, Any], seed: int, kind: Kind, name: str) -> Mapping[str, object]:
-    """The config of a worker that joins without one, as that of the first of its kind."""
+    """The config of a worker that joins without one, copied from the first of its kind."""
     first = system.get(f"{kind}0")
     if first is None or not re.fullmatch(rf"{kind}\d+", name):
         raise ConfigError(f"expected a worker's name, such as {kind}7, got {name!r}")
-    # Without the key: the worker has it already, as it could not have asked otherwise.
+    # Without the run key, which the worker needed for this request.
     entry = {**first, "name": name, "host": None, "port": "auto", "run_key": None}
     for path in ("exp_name", "path_data", "path_policy"):
-        # The worker may run in another working directory.
+        # The worker may have another working directory.
         entry[path] = os.path.abspath(entry[path])
     main = {"exp_name": entry["exp_name"], "seed": seed}
     return {"main": main, "system": {"logs": system.get("logs", {}), name: entry}}
@@ -128,11 +128,11 @@ def _folder(system: Mapping[str, Any], key: str, kind: type[Folder]) -> Folder:
 
 @dataclass(eq=False)
 class Remote:
-    """A slave that was connected to.
+    """A connected slave.
 
     Attributes:
-        is_busy: Whether it was not done with an earlier request when it was asked last.
-        is_dropped: Whether nothing is asked of it any more.
+        is_busy: Whether it had not finished an earlier request at the last request.
+        is_dropped: Whether it gets no more requests.
     """
 
     name: str
@@ -148,15 +148,15 @@ class Remote:
 
 
 class HttpWorkers(Workers[Remote]):
-    """Slaves that take typed requests. Those of the config are connected to, others join.
+    """Slaves that support typed requests. Those of the config are connected to, others join.
 
     Args:
         cfg: ``system.coordinator``: host, port, ``run_key``, ``channel``, the tables ``collector``
-            and ``learner`` of workers, and the spans in seconds.
+            and ``learner`` of workers, and the durations in seconds.
         entry_of: Returns the config for a kind and a name, for workers that join without one.
 
     Raises:
-        ConfigError: A table has an entry that is no address.
+        ConfigError: A table has an entry that is not an address.
     """
 
     workers_join = True
@@ -168,7 +168,7 @@ class HttpWorkers(Workers[Remote]):
     ) -> None:
         self._cfg, self._entry_of = cfg, entry_of
         self._tolerance = float(cfg.get("heartbeat_tolerance", durations.HEARTBEAT_TOLERANCE))
-        #: The workers that the config's tables have.
+        #: The workers in the config's tables.
         self.specs: list[WorkerSpec] = []
         for kind in _KINDS:
             for name, (host, at) in worker_table(cfg, kind).items():
@@ -176,7 +176,7 @@ class HttpWorkers(Workers[Remote]):
                 self.specs.append(WorkerSpec(name, kind, built_elsewhere, entry))
         self._master: RunMaster
         self._table: WorkerTable
-        self._lock = threading.Lock()  # guards what follows
+        self._lock = threading.Lock()  # guards the attributes below
         self._given_names: set[str] = set()
         self._remotes: dict[str, Remote] = {}
 
@@ -212,7 +212,7 @@ class HttpWorkers(Workers[Remote]):
         return handle.where, handle.pid
 
     def spawn(self, worker: WorkerSpec, on_death: OnDeath) -> Remote | None:
-        """Connect to a worker that has an address in the config; others join."""
+        """Connect to a worker with an address in the config; others join."""
         address = _own_address(worker)
         if address is None:
             return None
@@ -230,7 +230,7 @@ class HttpWorkers(Workers[Remote]):
         task = self._start(handle, request, name).join(timeout)
         if task.status is TaskStatus.COMPLETED:
             answer = answer_from_json(request, task.result)
-            if isinstance(answer, Resources) and not answer.ours:  # those beat when they like
+            if isinstance(answer, Resources) and not answer.ours:  # without a fixed heartbeat
                 tolerance = max(self._tolerance, durations.SLAVE_TOLERANCE)
                 self._master.tolerate(handle.name, tolerance)
             return answer
@@ -255,9 +255,9 @@ class HttpWorkers(Workers[Remote]):
         return task
 
     def drop(self, handle: Remote) -> None:
-        """Take no more of a worker: it notices that, and may join again."""
+        """Drop a worker: it notices this, and may join again."""
         handle.is_dropped = True
-        if handle.connection.is_connected:  # else another one of its name may be connecting
+        if handle.connection.is_connected:  # else a new worker of its name may be connecting
             self._master.lose(handle.name, "released")
         with self._lock:
             if self._remotes.get(handle.name) is handle and not handle.is_busy:
@@ -268,7 +268,7 @@ class HttpWorkers(Workers[Remote]):
         try:
             connection.connect()
         except Exception:
-            connection.disconnect()  # the name is free again
+            connection.disconnect()  # frees the name
             raise
         remote = Remote(name, address, connection, pid)
         with self._lock:
@@ -283,12 +283,12 @@ class HttpWorkers(Workers[Remote]):
     # ------------------------------------------------------------------ workers that join
 
     def _give_entry(self, message: EntryMessage) -> Mapping[str, object]:
-        """The config of a worker that will join, under the name that it wants or a new one."""
+        """The config of a worker that will join, under its requested name or a new one."""
         with self._lock:
             taken = self._given_names.union(self._table.names())
             free = (f"{message.kind}{n}" for n in itertools.count())
             name = message.name or next(name for name in free if name not in taken)
-            # Remembered: between this answer and the worker's joining others may ask.
+            # Reserved: other workers may ask before this one joins.
             self._given_names.add(name)
         try:
             return self._entry_of(message.kind, name)
@@ -296,7 +296,7 @@ class HttpWorkers(Workers[Remote]):
             raise refusal(Code.TASK_DATA_INVALID, str(err)) from err
 
     def _join(self, message: JoinMessage) -> None:
-        """Connect to a worker that has joined; it takes the place of another one of its name."""
+        """Connect to a worker that has joined; it replaces an earlier one of its name."""
         name, address = message.name, (message.host, message.port)
         if cause := self._table.objection(name):
             raise refusal(Code.TASK_DATA_INVALID, cause, HTTPStatus.CONFLICT)
@@ -305,12 +305,11 @@ class HttpWorkers(Workers[Remote]):
             _check_replacement(old, message)
             cause = "it joined again" if old.address == address else "started again"
             self._master.lose(name, cause)
-            # Before the new one is connected: its session must not take the loss for one of its
-            # own.
+            # Before the new one is connected: its session must not receive the old one's loss.
             self._table.lost(name, old, cause)
         try:
             remote = self._connect(name, address, message.pid)
-        except Exception as err:  # the worker is notified of any cause
+        except Exception as err:  # the worker is notified of the cause
             cause = f"{name} at {address[0]}:{address[1]} cannot be connected: {err}"
             _logger.debug(cause)
             status = HTTPStatus.FAILED_DEPENDENCY
@@ -321,7 +320,7 @@ class HttpWorkers(Workers[Remote]):
 
 
 def _own_address(worker: WorkerSpec) -> Address | None:
-    """Where a worker listens, if its entry says so."""
+    """The address on which a worker listens, if its entry contains one."""
     port = worker.entry.get("port")
     if port in (None, "auto", 0):
         return None
@@ -329,13 +328,13 @@ def _own_address(worker: WorkerSpec) -> Address | None:
 
 
 def worker_table(cfg: Mapping[str, Any], kind: Kind) -> dict[str, Address]:
-    """Addresses by name, of ``{name: [name, host, port]}`` or ``{name: [host, port]}``."""
+    """Addresses by name, from ``{name: [name, host, port]}`` or ``{name: [host, port]}``."""
     table = {}
     for name, entry in (cfg.get(kind) or {}).items():
         try:
             *_, host, port = entry
             if port in (None, "auto", 0):
-                continue  # it joins
+                continue  # the worker joins
             table[str(name)] = (str(host), int(port))
         except (TypeError, ValueError) as err:
             raise ConfigError(
@@ -345,11 +344,11 @@ def worker_table(cfg: Mapping[str, Any], kind: Kind) -> dict[str, Address]:
 
 
 def _check_replacement(old: Remote, message: JoinMessage) -> None:
-    """Refuse a worker that may not take the place of another one of its name."""
+    """Reject a worker that may not replace an earlier one of its name."""
     same = old.address == (message.host, message.port)
     if same and old.is_dropped and old.is_busy:
         cause = f"{old.name} still works on a task of before: end it and start it again"
-    # A process that was killed leaves its connection behind until the heartbeat is missed.
+    # The connection of a killed process remains until a heartbeat is missed.
     elif not same and old.connection.is_connected and _listens(old.address):
         cause = (
             f"a worker called {old.name} works at {old.where}; choose another name, or end that one"

@@ -1,4 +1,4 @@
-"""The messages of a run as the JSON objects that travel over HTTP, which DI-engine's workers know.
+"""The messages of a run as JSON objects for HTTP, compatible with DI-engine's workers.
 
 ::
 
@@ -12,8 +12,8 @@
     learner_learn_task      data, wait?                 {task_id, info}
 
 ``data`` is ``{"chunks": [...], "draws", "envstep", "env_statistics"?}``, or a list of rows for a
-foreign learner. Foreign workers answer with one thing at a time, and without ``ours``. Keys that a
-message's class has no field for stay in its ``info``, ``meta`` or ``others``.
+foreign learner. Foreign workers report one item per answer, without ``ours``. Keys without a field
+in the message's class are stored in its ``info``, ``meta`` or ``others``.
 """
 
 import dataclasses
@@ -45,7 +45,7 @@ from ding.worker.seams import NonsenseAnswer
 
 Answer = TypeVar("Answer")
 JsonObject = Mapping[str, Json]
-#: Fields that a task cannot do without.
+#: Required fields of a task.
 _TASK_FIELDS: Mapping[Kind, tuple[str, ...]] = {
     "collector": ("task_id", "buffer_id", "collector_cfg"),
     "learner": (),
@@ -73,7 +73,7 @@ _REQUESTS: Mapping[Kind, Mapping[str, type[Request[Any]]]] = {
 
 
 def request_name(request: Request[Answer]) -> str:
-    """What a request is called in JSON."""
+    """The name of a request in JSON."""
     for kind in [request.kind] if isinstance(request, StartTask | CloseTask) else _REQUESTS:
         for name, known in _REQUESTS[kind].items():
             if type(request) is known:
@@ -97,10 +97,10 @@ def request_to_json(request: Request[Answer]) -> dict[str, Json]:
 
 
 def request_from_json(kind: Kind, body: Mapping[str, object]) -> Request[object]:
-    """The request that a worker of a kind was sent.
+    """The request that was sent to a worker of a kind.
 
     Raises:
-        TaskFail: The worker does not support it, or a field is missing or wrong.
+        TaskFail: The worker does not support it, or a field is missing or invalid.
     """
     name, requests = str(body.get("name")), _REQUESTS[kind]
     if name not in requests:
@@ -147,7 +147,7 @@ def _refused(kind: str, text: str) -> TaskFail:
 
 
 def answer_to_json(request: Request[Answer], answer: Answer) -> Json:
-    """What a worker's answer is in JSON."""
+    """A worker's answer in JSON."""
     match request, answer:
         case StartTask(kind=kind, info=info), _:
             started: dict[str, Json] = {"message": f"the {kind} task has started"}
@@ -163,10 +163,10 @@ def answer_to_json(request: Request[Answer], answer: Answer) -> Json:
 
 
 def answer_from_json(request: Request[Answer], body: object) -> Answer:
-    """What a worker answered to a request.
+    """A worker's answer to a request.
 
     Raises:
-        NonsenseAnswer: It is no answer to it.
+        NonsenseAnswer: The body is not an answer to the request.
     """
     try:
         return cast(Answer, _answer(request, body))
@@ -179,7 +179,7 @@ def _answer(request: Request[Answer], body: object) -> object:
         case StartTask():
             return None
         case ResourceRequest():
-            # Foreign workers may send text instead of a count, which is replaced by the minimum.
+            # Foreign workers may send text instead of a count, which the minimum replaces.
             given = json_object(body)
             unclear = [name for name in ("cpu", "gpu") if type(given.get(name)) is not int]
             return from_json(Resources, {"ours": False, **given, **dict.fromkeys(unclear)})
@@ -197,5 +197,5 @@ def _answer(request: Request[Answer], body: object) -> object:
 
 
 def _ids(message: Mapping[str, object]) -> dict[str, Json]:
-    """The ids of a task that a message contains."""
+    """The task ids in a message."""
     return {name: cast(Json, message.get(name)) for name in ("task_id", "buffer_id")}

@@ -1,4 +1,4 @@
-"""A worker's way to its coordinator over HTTP: a slave that takes requests, and a joiner."""
+"""Connects a worker to its coordinator over HTTP: a slave that serves requests, and a joiner."""
 
 import contextlib
 import logging
@@ -30,17 +30,17 @@ from ding.worker.seams import WorkerService
 _logger = logging.getLogger(__name__)
 
 JOIN_PATH = "/worker/join"
-#: Where a worker gets its part of the config before it joins.
+#: Path at which a worker requests its part of the config before it joins.
 ENTRY_PATH = "/worker/entry"
-#: Answers that trying again does not change.
+#: Error answers for which a retry is useless.
 _FINAL = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 )
 
-#: Characters of a name that others see in lists and lines, and in names of files.
+#: Maximum length of a name, which appears in lists, log lines and file names.
 MAX_NAME = 64
 _NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
-#: Fields that describe a worker that joins.
+#: Fields that describe a joining worker.
 _Name = Annotated[str, Rule(_NAME.fullmatch, f"up to {MAX_NAME} letters, digits and ._-")]
 _Host = Annotated[str, Rule(lambda h: 0 < len(h) <= 255 and h.isprintable(), "an address")]
 _Port = Annotated[int, Rule(lambda port: 0 < port < 65536, "a port")]
@@ -70,10 +70,10 @@ class JoinMessage(_WorkerMessage):
 
 @dataclass(frozen=True)
 class EntryMessage(_WorkerMessage):
-    """A worker asks for its part of the config, before it listens anywhere.
+    """A worker requests its part of the config, before it listens anywhere.
 
     Attributes:
-        name: ``None``: one that no worker of the run has.
+        name: ``None``: a new name in the run.
     """
 
     kind: Kind
@@ -81,13 +81,13 @@ class EntryMessage(_WorkerMessage):
 
 
 class CallbackSlave(Slave):
-    """A slave whose tasks are answered by functions of their names, as in DI-engine.
+    """A slave that answers tasks by callback functions, as in DI-engine.
 
     Args:
-        callback_fn: Those that a subclass names.
+        callback_fn: The functions, by the names in `callbacks`.
     """
 
-    #: By a task's name, the callback that answers it, and the field of the task that it is given.
+    #: By task name, the callback that answers it, and the field of the task passed to it.
     callbacks: ClassVar[Mapping[str, tuple[str, str | None]]]
 
     def __init__(self, *args: Any, callback_fn: Callbacks, **kwargs: Any) -> None:
@@ -107,14 +107,14 @@ class CallbackSlave(Slave):
 
 
 class HttpWorker(Slave):
-    """Makes a service reachable for a coordinator: a slave that passes requests to it.
+    """Connects a service to a coordinator: a slave that passes requests to the service.
 
     Args:
         service: The worker.
         cfg: ``host``; ``port`` (``'auto'``, 0 or ``None``: any free one, sent to the coordinator);
-            ``coordinator``, its host and port; ``joins``: whether it joins there although it has
-            an assigned port; ``name``, ``run_key``, ``channel``, ``heartbeat_span``.
-        on_failure: Called with the cause when no coordinator can reach it any more.
+            ``coordinator``, its host and port; ``joins``: whether to join even with a fixed port;
+            ``name``, ``run_key``, ``channel``, ``heartbeat_span``.
+        on_failure: Called with the cause when no coordinator can reach the worker any more.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class HttpWorker(Slave):
         )
         self._service = service
         self._joiner: Joiner | None = None
-        joins = cfg.get("joins") or not has_own_port  # else it is in the coordinator's table
+        joins = cfg.get("joins") or not has_own_port  # else the coordinator's table lists it
         if cfg.get("coordinator") and joins:
             host, at = cfg["coordinator"]
             name = str(cfg.get("name") or service.kind)
@@ -145,18 +145,18 @@ class HttpWorker(Slave):
             )
 
     def start(self) -> None:
-        """Listen, and begin to join the coordinator; does not wait."""
+        """Listen, and start to join the coordinator; does not wait."""
         super().start()
         if self._joiner is not None:
             self._joiner.start()
 
     def stop_joining(self) -> None:
-        """Do not look for a coordinator any more; does not wait."""
+        """Stop trying to join a coordinator; does not wait."""
         if self._joiner is not None:
             self._joiner.close(0.0)
 
     def close(self) -> None:
-        """Stop listening; the request under way fails."""
+        """Stop listening; an open request fails."""
         if self._joiner is not None:
             self._joiner.close()
         super().close()
@@ -176,17 +176,17 @@ class HttpWorker(Slave):
 
 
 class Joiner:
-    """Joins a worker to its coordinator, and joins it again after `lost`.
+    """Joins a worker to its coordinator, again after each call of `lost`.
 
     When the coordinator accepts, it has connected to the worker as its master.
 
     Args:
-        coordinator: Host (``None``: this one) and port.
-        kind, name: The worker's, in the run.
+        coordinator: Host (``None``: this host) and port.
+        kind, name: The worker's kind and name in the run.
         address_fn: Returns the worker's address, as ``host:port`` (its slave's ``my_address``).
         key: The run's key.
-        channel: Number that both sides have to agree on.
-        on_give_up: Called with the cause, in the joiner's thread, when it cannot join.
+        channel: Number that must be equal on both sides.
+        on_give_up: Called with the cause, in the joiner's thread, when joining fails for good.
         first_patience: Seconds to try the first time.
         patience: Seconds to try after `lost`.
     """
@@ -211,20 +211,20 @@ class Joiner:
         self._engine = _client(coordinator, key, channel)
         self._closed = threading.Event()
         self._wake = threading.Event()
-        # If this thread failed silently, the worker would wait for a coordinator for ever.
+        # Reporting: if this thread failed silently, the worker would wait forever.
         self._thread = ReportingThread(self._run, f"join-{name}", self._give_up)
 
     def start(self) -> None:
-        """Begin to join; does not wait. The worker must be listening."""
+        """Start to join; does not wait. The worker must be listening."""
         self._wake.set()
         self._thread.start()
 
     def lost(self) -> None:
-        """The coordinator is lost: join again. Call it in ``Slave._lost_connection``."""
+        """The coordinator was lost: join again. To be called in ``Slave._lost_connection``."""
         self._wake.set()
 
     def close(self, timeout: float = durations.JOIN_CLOSE) -> None:
-        """Give up quietly; waits for the thread unless it is the caller."""
+        """Stop without a report; waits for the thread, except in the thread itself."""
         self._closed.set()
         self._wake.set()
         self._engine.close()
@@ -241,8 +241,8 @@ class Joiner:
             if cause is not None:
                 self._give_up(cause)
                 return
-            # The first time, the coordinator may still be starting; later it has to be started
-            # again, too.
+            # The first time, the coordinator may still be starting; later, it may have to be
+            # restarted first.
             patience = later
 
     def _give_up(self, cause: str) -> None:
@@ -250,14 +250,14 @@ class Joiner:
             self._on_give_up(cause)
 
     def _join(self, patience: float) -> str | None:
-        """Why it gave up; ``None`` when it has joined."""
+        """Why joining failed; ``None`` after success."""
         begin, (wait, longest) = time.monotonic(), durations.JOIN_PAUSES
         while not self._closed.is_set():
             # Before the try: a loss during it must lead to another one.
             self._wake.clear()
             cause, is_final = self._ask()
             if cause is None:
-                self._engine.close()  # at the coordinator, connections are few
+                self._engine.close()  # the coordinator supports only a few connections
                 _logger.info("joined the coordinator at %s", self._coordinator)
                 return None
             if is_final:
@@ -270,7 +270,7 @@ class Joiner:
         return "closed"
 
     def _ask(self) -> tuple[str | None, bool]:
-        """What went wrong, ``None`` for nothing, and whether trying again is of no use."""
+        """The error, ``None`` for success, and whether a retry is useless."""
         host, port, _, _ = split_http_address(self._address_fn())
         message = JoinMessage(self._kind, self._name, host, port, os.getpid())
         try:
@@ -283,7 +283,7 @@ class Joiner:
 def ask_for_entry(
     coordinator: tuple[str, int], kind: Kind, name: str | None, key: str | None
 ) -> Mapping[str, Any]:
-    """The part of a run's compiled config that a worker needs; waits for the coordinator.
+    """Request the part of a run's compiled config that a worker needs; waits for the coordinator.
 
     Args:
         name: The worker's name; ``None``: the coordinator chooses one.
@@ -292,7 +292,7 @@ def ask_for_entry(
         ``main`` and ``system``, with one worker's entry.
 
     Raises:
-        RunError: There is no coordinator, or it refuses.
+        RunError: The coordinator is missing or rejects the request.
     """
     pause = durations.JOIN_PAUSES[1]
     retries, body = round(durations.JOIN_PATIENCE / pause), EntryMessage(kind, name).body()
@@ -324,7 +324,7 @@ def _client(
 
 
 def _problem(error: requests.RequestException) -> tuple[str, bool]:
-    """Why a coordinator did not do what a worker asked for, and whether that will not change."""
+    """Why a coordinator did not fulfil a request, and whether a retry is useless."""
     if not isinstance(error, requests.HTTPError):
         is_final = isinstance(error, NotAuthenticError)
         return str(error) if is_final else f"{type(error).__name__}: {error}", is_final

@@ -1,4 +1,4 @@
-"""All of a run in the threads of one process: for tests, and for runs that are over in seconds."""
+"""A run in threads of one process: for tests, and for runs of a few seconds."""
 
 import contextlib
 import copy
@@ -23,9 +23,9 @@ Answer = TypeVar("Answer")
 
 _logger = logging.getLogger(__name__)
 
-#: All workers draw from the process's generators, which are seeded for one that makes its policy.
+#: Workers share the process's random generators, which are seeded for the one being built.
 _starting = threading.Lock()
-#: What a number or text of a row is taken to need.
+#: Assumed bytes of a number or string in a row.
 _SCALAR_BYTES = 8
 
 
@@ -33,16 +33,16 @@ class LocalWorker:
     """A worker in its own thread.
 
     Args:
-        spec: What it is made of.
-        carrier: Where its samples and weights are.
-        on_death: Called when it has ended without having been asked.
+        spec: Its specification.
+        carrier: The store of its samples and weights.
+        on_death: Called when it has ended by itself.
     """
 
     def __init__(self, spec: WorkerSpec, carrier: "LocalCarrier", on_death: OnDeath) -> None:
         self.name, self._seed = spec.name, spec.seed
         self._worker = Worker.of(spec, carrier)
         self._on_death = on_death
-        self._gone: Future[str] = Future()  # why
+        self._gone: Future[str] = Future()  # the cause of its end
         self._calls: queue.SimpleQueue[tuple[Request[Any], Future[Any]] | None]
         self._calls = queue.SimpleQueue()
         self._thread = ReportingThread(self._run, spec.name, self.end)
@@ -61,10 +61,10 @@ class LocalWorker:
         raise TimeoutError
 
     def end(self, cause: str, is_death: bool = True) -> None:
-        """End it without waiting for what it is at; calls under way fail at once."""
+        """End it without waiting for its work; open calls fail at once."""
         try:
             self._gone.set_result(cause)
-        except InvalidStateError:  # it was ended before
+        except InvalidStateError:  # it has ended before
             return
         self._calls.put(None)
         self._closer.start()  # a service may be slow to close, or hang
@@ -72,7 +72,7 @@ class LocalWorker:
             self._on_death(cause)
 
     def join(self, timeout: float) -> bool:
-        """Whether it has ended within ``timeout`` seconds."""
+        """Whether it ends within ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
         for thread in (self._thread, self._closer):
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -83,10 +83,10 @@ class LocalWorker:
             request, future = item
             try:
                 answer = self._answer(request)
-                if self._gone.done():  # it may have answered because it was ended
+                if self._gone.done():  # the answer may be a result of its end
                     raise EOFError(self._gone.result())
                 future.set_result(answer)
-            except BaseException as error:  # what a service raises is its caller's
+            except BaseException as error:  # raised in the caller
                 future.set_exception(error)
             if self._worker.ended.is_set():
                 self.end(self._worker.failed or "it has ended")
@@ -103,9 +103,9 @@ class LocalWorker:
 class LocalCarrier(Carrier[LocalWorker]):
     """Workers are threads, samples and weights are objects in dicts; nothing leaves the process.
 
-    Workers share random generators: draws are the same in each run up to the first that two workers
-    make at once. Only states and logs are files. A worker that hangs is left behind, as threads
-    can't be killed.
+    Workers share random generators: a run is reproducible until two workers use them at the same
+    time. Only states and logs are files. A worker that hangs is abandoned, since threads cannot be
+    killed.
     """
 
     in_one_process = True
@@ -132,7 +132,7 @@ class LocalCarrier(Carrier[LocalWorker]):
         self._ended.append(handle)
 
     def kill(self, name: str) -> None:
-        """Let a worker die, as a process does that is killed; for tests."""
+        """Simulate the death of a worker's process; for tests."""
         self._workers[name].end("killed")
 
     def address(self, handle: LocalWorker) -> tuple[str, int | None]:
@@ -147,7 +147,7 @@ class LocalCarrier(Carrier[LocalWorker]):
 
     def put(self, name: str, samples: Samples) -> int:
         columns = as_columns(samples)
-        # A collector writes further steps to the arrays that its samples refer to.
+        # A copy: a collector writes further steps to the arrays of its samples.
         kept = copy.deepcopy(samples if columns is None else columns)
         size = _bytes_of(kept)
         self._samples[name] = kept, size
@@ -158,7 +158,7 @@ class LocalCarrier(Carrier[LocalWorker]):
         if found is None:
             raise ChunkError(name, "it is not there")
         samples = found[0]
-        # A container of the reader's own, as looking at rows changes one.
+        # A new container, since reading rows modifies it.
         return Columns(samples.columns) if isinstance(samples, Columns) else copy.deepcopy(samples)
 
     def size(self, name: str) -> int | None:
@@ -173,7 +173,7 @@ class LocalCarrier(Carrier[LocalWorker]):
         self._weights.pop(name, None)
 
     def publish(self, name: str, weights: Weights) -> None:
-        # The learner's next update writes to these tensors.
+        # A copy: the learner's next update modifies these tensors.
         own = Weights(copy.deepcopy(weights.state), dict(weights.facts))
         self._weights[name] = next(self._versions), own
 

@@ -1,4 +1,4 @@
-"""Reaching a Ray cluster, or starting one for a run, and leaving it again."""
+"""Connects to a Ray cluster, or starts one for a run, and disconnects."""
 
 import atexit
 import contextlib
@@ -41,25 +41,25 @@ except ImportError as error:
 
 _logger = logging.getLogger(__name__)
 
-#: How addresses start at which a process is a client of a driver on the cluster.
+#: Prefix of addresses at which this process is a client of a driver on the cluster.
 _CLIENT = "ray://"
-#: Ray's own setting: after this many seconds without the head, Ray ends a process.
+#: Ray's setting: seconds without the head after which Ray ends a process.
 _RAYS_PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s"
 _RAYS_PATIENCE_DEFAULT = 60.0
-#: What `ray.init` starts on a head and a run does not use, a quarter of the start's processor time:
-#: the autoscaler, the dashboard's process (also without a dashboard) and the log monitor.
+#: Services that `ray.init` starts on a head and that runs do not use; a quarter of the start's CPU
+#: time: the autoscaler, the dashboard's process (even without a dashboard) and the log monitor.
 _UNUSED_SERVICES = ("start_monitor", "start_api_server", "start_log_monitor")
 
 
 class RayCluster:
     """The driver's connection to Ray.
 
-    The address is always an explicit one: `ray.init` without would join whatever it finds.
+    The address is always explicit: without one, `ray.init` would join any cluster that it finds.
 
     Args:
         cfg: The engine's section: ``address``, ``modules``, ``runtime_env``,
             ``object_store_memory``, ``head_tolerance``.
-        namespace: Names of this run's actors are its own.
+        namespace: Namespace of this run's actors.
     """
 
     def __init__(self, cfg: Mapping[str, Any], namespace: str) -> None:
@@ -68,7 +68,7 @@ class RayCluster:
         self._head: tuple[str, int] | None = None
         self._processes: set[int] = set()
         self._left = threading.Event()
-        #: The runtime environment that each actor asks for; the one of the job has the rest.
+        #: The runtime environment of each actor; the rest is in the job's.
         self.worker_env: dict[str, Any] | None = None
 
     @property
@@ -78,16 +78,16 @@ class RayCluster:
 
     @property
     def head_tolerance(self) -> float:
-        """Seconds for which the head may be unreachable; one that the run has started, and that
-        has ended, does not return."""
+        """Seconds for which the head may be unreachable; fixed for a head that the run has
+        started, which does not return once it has ended."""
         is_own = self.is_own and self._joined
         return durations.RAY_HEAD_GONE if is_own else float(self._cfg["head_tolerance"])
 
     def connect(self) -> None:
-        """Start or reach the cluster.
+        """Start the cluster, or connect to it.
 
         Raises:
-            ConfigError: There is none, it refuses this process, or a module cannot be found.
+            ConfigError: There is no cluster, it rejects this process, or a module is missing.
         """
         tolerance = self._cfg["head_tolerance"]
         most = float(os.environ.get(_RAYS_PATIENCE, _RAYS_PATIENCE_DEFAULT))
@@ -97,7 +97,7 @@ class RayCluster:
                 f"{most:g} s, after which Ray ends this process; set {_RAYS_PATIENCE} here and on "
                 "all nodes to wait longer"
             )
-        if ray.is_initialized():  # a process has one connection, and the user's own is taken
+        if ray.is_initialized():  # a process has one connection; use the existing one
             given, found = self._cfg["address"], str(ray.get_runtime_context().gcs_address)
             if given not in (None, "auto", found):
                 raise ConfigError(
@@ -108,7 +108,7 @@ class RayCluster:
         else:
             self._init()
         given = str(self._cfg["address"])
-        # A client of Ray reaches that address alone.
+        # A Ray client reaches only that address.
         is_client = given.startswith(_CLIENT)
         address = given if is_client else str(ray.get_runtime_context().gcs_address)
         host, _, port = address.removeprefix(_CLIENT).rpartition(":")
@@ -123,7 +123,7 @@ class RayCluster:
             "runtime_env": _runtime_env(self._cfg, given is not None),
         }
         if given is None:
-            # What listens is behind Ray's token, where this Ray has one.
+            # Listening services are protected by Ray's token, if this version of Ray has one.
             if "ray._raylet" not in sys.modules:
                 os.environ.setdefault("RAY_AUTH_MODE", "token")
             secure_token()
@@ -136,9 +136,9 @@ class RayCluster:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         before = _children([os.getpid()])
         for lines in (stderr_deduplicator, stdout_deduplicator):
-            # Ray prints there what its daemons report, with dumps of their state.
+            # Ray prints its daemons' reports there, with dumps of their state.
             lines.skip_re = re.compile("")
-        # Code in C that Ray calls back from loses what a signal raises in the main thread.
+        # Exceptions of signal handlers in the main thread are lost in Ray's callbacks from C.
         started: Future[None] = Future()
         self._left.clear()
         holder = ReportingThread(self._hold, "start-ray", _logger.warning, (arguments, started))
@@ -155,7 +155,7 @@ class RayCluster:
             while not started.done() and time.monotonic() < deadline:
                 self._kill_started(before)
                 wait([started], durations.RAY_KILL_LOOK)
-            # At an ordinary end, Ray's threads crash a process that is half connected.
+            # A normal exit of a partly connected process crashes in Ray's threads.
             ending = getattr(error, "ending", None)
             status = ending.exit_status if isinstance(ending, Ending) else 1
             atexit.register(leave_process, status)
@@ -166,13 +166,13 @@ class RayCluster:
         self._processes = _children([os.getpid()]) - before
 
     def _hold(self, arguments: Mapping[str, Any], started: "Future[None]") -> None:
-        """Start Ray, and stay until it is left: Linux ends Ray's processes with this thread."""
+        """Start Ray, and wait until it is left: Linux ends Ray's processes with this thread."""
         unused = {name: vars(Node)[name] for name in _UNUSED_SERVICES if name in vars(Node)}
         for name in unused:
             setattr(Node, name, lambda *_, **__: None)
         try:
             ray.init(**arguments)
-        except BaseException as error:  # the edge of the thread: raised in the main one
+        except BaseException as error:  # the edge of the thread: raised in the main thread
             started.set_exception(error)
             return
         finally:
@@ -192,22 +192,22 @@ class RayCluster:
     def leave(self, seconds: float = durations.RAY_LEAVE) -> bool:
         """Disconnect, and end a cluster that was started for the run.
 
-        Returns whether that was done within ``seconds``.
+        Returns whether this succeeded within ``seconds``.
         """
         if not self._joined:
             return True
         self._joined = False
-        # Workers of a killed node daemon outlive Ray's shutdown for a moment, or longer.
-        # They are found before it: children of a daemon that has ended have another parent.
+        # Workers of a killed node daemon can outlive Ray's shutdown. They are found before it,
+        # since children of a daemon that has ended get another parent.
         started = [process_identity(pid) for pid in _with_descendants(self._processes)]
-        # Without a head, Ray waits for it far longer than a run may take for its end.
+        # Without a head, Ray's shutdown takes much longer than a run's end may take.
         leaving = ReportingThread(ray.shutdown, "leave-ray", _logger.warning)
         leaving.start()
         leaving.join(seconds)
         self._left.set()
         has_left = not leaving.is_alive()
         if not has_left:
-            atexit.unregister(ray.shutdown)  # it would wait at the end of this process as well
+            atexit.unregister(ray.shutdown)  # it would also block the exit of this process
         end_processes(started, durations.RAY_PROCESS_END if has_left else 0.0)
         return has_left
 
@@ -219,9 +219,9 @@ class RayCluster:
 
 
 class NodeWatch:
-    """Nodes with workers of the run; for one thread, but for `gone`.
+    """Detects nodes of the run that are lost; for one thread, except `gone`.
 
-    Ray notices the end of a node after a quarter of a minute, and places actors there until then.
+    Ray detects the loss of a node after about 15 seconds, and places actors there until then.
     """
 
     def __init__(self) -> None:
@@ -231,9 +231,9 @@ class NodeWatch:
         self.gone: frozenset[str] = frozenset()
 
     def look(self, nodes: Collection[str]) -> None:
-        """Find out which of these nodes answer.
+        """Check which of these nodes answer.
 
-        One that this process could never reach, as through a gateway, counts as answering.
+        A node that this process could never reach, such as behind a gateway, counts as answering.
         """
         for node in set(nodes) - self._places.keys():
             for facts in ray.nodes():
@@ -260,9 +260,9 @@ def _listens(place: tuple[str, int]) -> bool:
 
 
 def secure_token() -> None:
-    """Make the file of Ray's token readable by its owner alone.
+    """Make the file of Ray's token readable by its owner only.
 
-    Ray itself leaves it readable by all, and the token allows to run code in clusters that use it.
+    Ray leaves it readable by all, and the token permits running code in clusters that use it.
     """
     has_tokens = importlib.util.find_spec("ray._private.authentication") is not None
     is_elsewhere = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
@@ -290,7 +290,7 @@ def secure_token() -> None:
 
 
 def _children(pids: Iterable[int]) -> set[int]:
-    """Processes that were started by these; none where there is no ``/proc``."""
+    """Child processes of these processes; none without ``/proc``."""
     parents, found = set(pids), set()
     for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -308,10 +308,10 @@ def _with_descendants(pids: set[int]) -> set[int]:
 
 
 def _check_reachable(address: str) -> None:
-    """Refuse an address where nothing listens, for which Ray itself takes more than a minute."""
+    """Reject an address that no process listens on; Ray itself takes more than a minute to fail."""
     host, _, port = address.removeprefix(_CLIENT).partition("?")[0].rpartition(":")
     if not (host and port.isdecimal()):
-        return  # such as 'auto'
+        return  # for example 'auto'
     try:
         socket.create_connection((host, int(port)), durations.RAY_PROBE).close()
     except OSError as error:
@@ -321,7 +321,7 @@ def _check_reachable(address: str) -> None:
 
 
 def _runtime_env(cfg: Mapping[str, Any], elsewhere: bool) -> dict[str, Any] | None:
-    """What workers need in addition to their nodes' packages; nodes may be `elsewhere`."""
+    """Requirements of workers beyond their nodes' packages; nodes may be `elsewhere`."""
     env = dict(cfg["runtime_env"] or {})
     paths = {_path_of(name) for name in cfg["modules"] if elsewhere} - {None}
     if paths:
@@ -330,7 +330,7 @@ def _runtime_env(cfg: Mapping[str, Any], elsewhere: bool) -> dict[str, Any] | No
 
 
 def _uploaded(env: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A runtime environment whose folders lie in the cluster: for actors, Ray takes no others."""
+    """A runtime environment with its folders uploaded to the cluster, as actors require."""
     if env is None:
         return None
     with tempfile.TemporaryDirectory() as scratch:
@@ -338,7 +338,7 @@ def _uploaded(env: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _path_of(module: str) -> str | None:
-    """The file or folder to ship of a module; ``None`` for what is installed."""
+    """The file or folder of a module to upload; ``None`` for installed modules."""
     top = module.partition(".")[0]
     try:
         spec = importlib.util.find_spec(top)
@@ -348,7 +348,7 @@ def _path_of(module: str) -> str | None:
         raise ConfigError(f"import_names: there is no module {module!r} on this host")
     places = list(spec.submodule_search_locations or [])
     path = places[0] if places else spec.origin
-    # Built into the interpreter: every node has it.
+    # Built into the interpreter, and so available on every node.
     if path is None or not os.path.exists(path):
         return None
     path = os.path.realpath(path)

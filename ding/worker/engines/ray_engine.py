@@ -1,10 +1,10 @@
-"""The engine for clusters, and for hosts that share no folder: workers are Ray actors, samples and
-weights are in Ray's object store.
+"""The engine for clusters, and for hosts without a shared folder: workers are Ray actors, samples
+and weights are in Ray's object store.
 
-The driver owns all that has to last: chunks and weights are return values of the calls that it
-makes, so that they survive the actor that made them; what it drops, Ray frees. A copy of the newest
-weights is held on the driver's node. Restarts are the run's own, not Ray's, so that they count
-against ``max_restart`` and have a cause.
+The driver owns everything that must last: chunks and weights are return values of the driver's
+calls, so that they survive the actor that created them; Ray frees what the driver drops. A copy of
+the newest weights is stored on the driver's node. The run restarts workers, not Ray, so that
+restarts count against ``max_restart`` and have a cause.
 """
 
 import contextlib
@@ -66,16 +66,16 @@ Answer = TypeVar("Answer")
 
 _logger = logging.getLogger(__name__)
 
-#: Errors that another node may not have.
+#: Errors that may not occur on another node.
 _OF_NODE = frozenset(
     {"ImportError", "ModuleNotFoundError", "MissingModuleError", "MissingNameError"}
 )
-#: Calls that an actor answers at the same time: requests, the question for its end, signs of life
-#: of the driver, and the others.
+#: Concurrent calls of an actor by group: requests, the wait for its end, the driver's heartbeat,
+#: and the others.
 _GROUPS = {"ask": 1, "watch": 1, "driver": 1, "other": 1}
 _DEATH = re.compile(r"exit detail: (.+)|actor is dead because (.+)", re.IGNORECASE)
 _NODE_DEATH = re.compile(r"node has died|placement group was removed", re.IGNORECASE)
-#: The label of a node that Ray itself gives it.
+#: The label that Ray gives each node.
 _NODE_LABEL = "ray.io/node-id"
 
 
@@ -86,12 +86,12 @@ class RayHandle:
     spec: WorkerSpec
     actor: Any
     on_death: OnDeath
-    first: ray.ObjectRef | None = None  # ready when it is built; None of one that was found
+    first: ray.ObjectRef | None = None  # ready when it is built; None if it was found
     watch: ray.ObjectRef | None = None  # ready at its end
     life: Life | None = None
-    known: set[str] = field(default_factory=set)  # samples whose places were sent to it
-    versions: dict[str, int] = field(default_factory=dict)  # of weights that were sent to it
-    gone: list[str] = field(default_factory=list)  # of these: what is not needed any more
+    known: set[str] = field(default_factory=set)  # samples whose locations were sent to it
+    versions: dict[str, int] = field(default_factory=dict)  # versions of weights sent to it
+    gone: list[str] = field(default_factory=list)  # of these, those not needed any more
     ending: bool = False  # it was asked to end
     silent: bool = False  # it did not answer in time
 
@@ -102,21 +102,21 @@ class RayCarrier(Carrier[RayHandle]):
 
     has_teams = True
     config: dict[str, Any] = dict(
-        # None: a Ray of this run's own, on this host. 'auto': the cluster that this host is in.
-        # Else 'host:port' of the head.
+        # None: a Ray for this run, on this host. 'auto': the cluster of this host. Otherwise
+        # 'host:port' of the head.
         address=None,
         # Resources that each worker requests. Default: one CPU on a cluster, none if the run
         # starts Ray.
         collector=dict(num_cpus=None, num_gpus=0, resources=dict()),
         learner=dict(num_cpus=None, num_gpus=None, resources=dict()),
-        # Modules sent to nodes in addition to import_names, and further set-up for Ray.
+        # Modules sent to nodes in addition to import_names, and further options for Ray.
         modules=[],
         runtime_env=dict(),
-        # Bytes of a node's object store where the run starts Ray; Ray chooses.
+        # Bytes of a node's object store if the run starts Ray; None: Ray chooses.
         object_store_memory=None,
         # Seconds for which the head of a cluster may be unreachable.
         head_tolerance=durations.RAY_HEAD_AWAY,
-        # Seconds that workers on a cluster wait for another driver when theirs has died.
+        # Seconds that workers on a cluster wait for another driver after theirs has died.
         driver_tolerance=durations.RAY_DRIVER_AWAY,
     )
 
@@ -132,13 +132,13 @@ class RayCarrier(Carrier[RayHandle]):
         self._known_by: dict[str, list[RayHandle]] = {}  # workers that know samples, by name
         self._left: dict[str, Any] = {}  # actors of an earlier driver of this run
         self._waiting: dict[str, RayHandle] = {}
-        self._unkilled: list[RayHandle] = []  # dropped while the head was away
-        self._teams: dict[str, Any] = {}  # placement groups of learners of several processes
+        self._unkilled: list[RayHandle] = []  # dropped while the head was unreachable
+        self._teams: dict[str, Any] = {}  # placement groups of learners with several processes
         self._closing = threading.Event()
         self._nodes = NodeWatch()
         self._head_is_away = False
         self._lost_head: str | None = None
-        # Two threads, as a question to Ray may wait for its head.
+        # Two threads, since a call to Ray may wait for its head.
         self._watchers = [
             ReportingThread(self._watch, "watch-ray", self._lose_head),
             ReportingThread(self._watch_head, "watch-ray-head", self._lose_head),
@@ -156,10 +156,10 @@ class RayCarrier(Carrier[RayHandle]):
         named = [] if self._cluster.is_own else ray.util.list_named_actors(all_namespaces=True)
         for found in named:
             if found["namespace"] == self._namespace:
-                with contextlib.suppress(ValueError):  # it has ended meanwhile
+                with contextlib.suppress(ValueError):  # it has ended in the meantime
                     actor = ray.get_actor(found["name"], self._namespace)
-                    # Each life has a random end in its name, as the name of an actor that is dying
-                    # is still taken.
+                    # Each life has a random suffix in its name, since the name of a dying actor is
+                    # still in use.
                     self._left[found["name"].rpartition("-")[0]] = actor
         for watcher in self._watchers:
             watcher.start()
@@ -188,21 +188,21 @@ class RayCarrier(Carrier[RayHandle]):
         with self._lock:
             handle = self._waiting.pop(worker.name, None)
         if handle is None:
-            if self._head_is_away:  # Ray would wait for it, and the end of the run for Ray
+            if self._head_is_away:  # Ray would wait for the head, and the run's end for Ray
                 raise NotYetError(self._away)
             handle = self._begin(worker, on_death)
         handle.on_death = on_death
-        assert handle.first is not None  # as it was begun here
+        assert handle.first is not None  # it was started here
         try:
             life, failure = ray.get(handle.first, timeout=durations.RAY_PLACE)
         except ray.exceptions.GetTimeoutError as error:
             with self._lock:
-                self._waiting[worker.name] = handle  # Ray keeps looking for a node
+                self._waiting[worker.name] = handle  # Ray keeps searching for a node
             raise NotYetError(self._waits_for(worker)) from error
         except ray.exceptions.RuntimeEnvSetupError as error:
             raise TaskFail(message=f"its runtime_env: {first_line(error)}") from error
         except ray.exceptions.RayError as error:
-            if _NODE_DEATH.search(str(error)):  # Ray had placed it on a node that was gone already
+            if _NODE_DEATH.search(str(error)):  # Ray had placed it on a node that was already lost
                 raise NotYetError(death_of(error)) from error
             raise OSError(death_of(error)) from error
         handle.life = life
@@ -227,13 +227,13 @@ class RayCarrier(Carrier[RayHandle]):
                 return handle
         except ray.exceptions.RayError as error:
             _logger.debug("%s is not used any more: %s", worker.name, death_of(error))
-        # It was started for another config or cannot answer: its name and resources are needed.
+        # It has another config or cannot answer: free its name and resources.
         ray.kill(actor)
         return None
 
     def _begin(self, worker: WorkerSpec, on_death: OnDeath) -> RayHandle:
         options = {**self._options(worker), "runtime_env": self._cluster.worker_env}
-        # The processes of a learner of several end together, and with their driver.
+        # The processes of a learner end together, and with their driver.
         outlives = not self._cluster.is_own and worker.team is None
         if outlives:
             options["lifetime"] = "detached"
@@ -253,7 +253,7 @@ class RayCarrier(Carrier[RayHandle]):
         return f"the head of the Ray cluster at {self._cluster.head} cannot be reached"
 
     def _options(self, worker: WorkerSpec) -> dict[str, Any]:
-        """What a worker reserves on a node."""
+        """The resources that a worker reserves on a node."""
         given = self.cfg[worker.kind]
         cpus, gpus = given.get("num_cpus"), given.get("num_gpus")
         if cpus is None:
@@ -261,14 +261,14 @@ class RayCarrier(Carrier[RayHandle]):
         if gpus is None:
             gpus = min(1, ray.cluster_resources().get("GPU", 0))
         own = {"num_cpus": cpus, "num_gpus": gpus, "resources": dict(given.get("resources") or {})}
-        # Ray still places actors on nodes that are gone.
+        # Ray still places actors on lost nodes.
         gone = ",".join(sorted(self._nodes.gone))
         living = {_NODE_LABEL: f"!in({gone})"} if gone else {}
         bundle = _asked(own)
-        if worker.team is None or not bundle:  # without any, there is one node
+        if worker.team is None or not bundle:  # without resources, there is only one node
             return {**own, "label_selector": living}
         rank, size = worker.place_in_team
-        with self._lock:  # all processes of a learner, on one node if that has room
+        with self._lock:  # all processes of a learner, on one node if it has the resources
             group = self._teams.get(worker.team)
             if group is None:
                 group = self._teams[worker.team] = placement_group(
@@ -277,14 +277,14 @@ class RayCarrier(Carrier[RayHandle]):
         return {**own, "scheduling_strategy": PlacementGroupSchedulingStrategy(group, rank)}
 
     def _waits_for(self, worker: WorkerSpec) -> str:
-        """Why it is not there yet."""
+        """Why the worker is not ready yet."""
         if self._head_is_away:
             return self._away
         asked = _asked(self._options(worker))
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         if any(all(n.get(name, 0) >= amount for name, amount in asked.items()) for n in nodes):
             return "Ray is still starting it, or all nodes are full"
-        # All resources but memory and those that belong to one node.
+        # All resources except memory and those of single nodes.
         free = {
             name: amount
             for name, amount in ray.available_resources().items()
@@ -298,11 +298,11 @@ class RayCarrier(Carrier[RayHandle]):
             with self._asking(handle):
                 return ray.get(handle.actor.end.remote(), timeout=timeout)
         self._check_head()
-        assert isinstance(request, WithFiles)  # as workers are no threads of this process
+        assert isinstance(request, WithFiles)  # since workers are not threads of this process
         with self._asking(handle):
             parcel = self._parcel(handle, request)
             refs = handle.actor.ask.remote(parcel)
-            # What it names has to be brought to the worker first.
+            # Data that the parcel names must be transferred to the worker first.
             reply: Reply = ray.get(refs[0], timeout=timeout + transfer_time(parcel.size))
         if handle.ending:
             raise OSError("the run is over")
@@ -323,7 +323,7 @@ class RayCarrier(Carrier[RayHandle]):
 
     @contextlib.contextmanager
     def _asking(self, handle: RayHandle) -> Iterator[None]:
-        """Turn Ray's errors into what `call` raises."""
+        """Convert Ray's errors to those of `call`."""
         try:
             yield
         except ray.exceptions.GetTimeoutError as error:
@@ -333,7 +333,7 @@ class RayCarrier(Carrier[RayHandle]):
             raise OSError(death_of(error)) from error
 
     def _kill(self, handle: RayHandle) -> None:
-        if self._head_is_away:  # Ray would wait for it
+        if self._head_is_away:  # Ray would wait for the head
             self._unkilled.append(handle)
             return
         if not ray.is_initialized():
@@ -341,7 +341,7 @@ class RayCarrier(Carrier[RayHandle]):
         life = handle.life
         with contextlib.suppress(ray.exceptions.RayError, ValueError):
             if handle.silent and life is not None and life.node not in self._nodes.gone:
-                # A stopped process does not hear Ray, whose own SIGKILL may take a minute.
+                # A stopped process does not react to Ray, whose own SIGKILL may take a minute.
                 kill_on_node(life)
             ray.kill(handle.actor, no_restart=True)
 
@@ -351,7 +351,7 @@ class RayCarrier(Carrier[RayHandle]):
             fail.message = f"{failure} (on {life})"
         return fail
 
-    # ------------------------------------------------------------------ what goes with a request
+    # ------------------------------------------------------------------ data of requests
 
     def _parcel(self, handle: RayHandle, request: WithFiles[Any]) -> Parcel:
         places: dict[str, Location] = {}
@@ -365,7 +365,7 @@ class RayCarrier(Carrier[RayHandle]):
                     self._known_by.setdefault(name, []).append(handle)
             gone, handle.gone = handle.gone, []
             weights: dict[str, tuple[int, Location]] = {}
-            # A learner reads no weights, and its references would keep old ones from being freed.
+            # Not to learners, which read no weights: references would keep old ones in memory.
             for name, found in self._weights.items() if handle.spec.kind == "collector" else ():
                 if found[0] != handle.versions.get(name):
                     handle.versions[name] = found[0]
@@ -373,7 +373,7 @@ class RayCarrier(Carrier[RayHandle]):
         return Parcel(request, places, tuple(gone), weights)
 
     def _take(self, reply: Reply, freight: ray.ObjectRef, files: ray.ObjectRef) -> Files:
-        """Take in what came with an answer; returns what was written."""
+        """Process the data that came with an answer; returns the written files."""
         news = reply.news or News()
         with self._lock:
             for name, size in news.chunks.items():
@@ -385,17 +385,16 @@ class RayCarrier(Carrier[RayHandle]):
             for name, place in {**places, **news.kept}.items():
                 self._add_weights(name, place)
             written: Files = ()
-            # Only if there are any: each object costs Ray a look-up, and most answers write
-            # nothing.
+            # Only if there are files: a look-up of an object is slow, and most answers have none.
             if reply.files:
                 written = ray.get(files, timeout=fetch_time(reply.files))
         except (LookupError, ray.exceptions.RayError) as error:
-            # Its node is going: what came with the answer is lost with it.
+            # The node is being lost, together with the answer's data.
             raise OSError(f"what came with its answer is lost: {first_line(error)}") from error
         return written
 
     def _add_weights(self, name: str, place: Location) -> None:
-        """Take in a version, and hold a copy of it on this node."""
+        """Record a version, and store a copy on this node."""
         # The learner's node may die with the object: collectors would have no weights until the
         # next version.
         copied = fetch(place, fetch_time(place.size))
@@ -405,12 +404,12 @@ class RayCarrier(Carrier[RayHandle]):
     # ------------------------------------------------------------------ ends
 
     def _watch(self) -> None:
-        """Report workers that end, with their nodes or by themselves."""
+        """Report workers that end, by themselves or with their nodes."""
         beaten = 0.0
         while not self._closing.is_set():
             if time.monotonic() - beaten > durations.RAY_BEAT and not self._cluster.is_own:
                 beaten = time.monotonic()
-                with self._lock:  # also those that are being built
+                with self._lock:  # including those being built
                     handles = [*self._handles.values(), *self._waiting.values()]
                 for handle in handles:
                     handle.actor.beat.remote()
@@ -430,7 +429,7 @@ class RayCarrier(Carrier[RayHandle]):
             self._look_at_nodes(watched.values())
 
     def _watch_head(self) -> None:
-        """Report a head that is gone."""
+        """Report the loss of the head."""
         seen = time.monotonic()
         while not self._closing.wait(durations.RAY_LOOK):
             now = time.monotonic()
@@ -446,7 +445,7 @@ class RayCarrier(Carrier[RayHandle]):
 
     def _look_at_nodes(self, watched: Iterable[RayHandle]) -> None:
         lives = {handle: handle.life for handle in watched if handle.life is not None}
-        if self._head_is_away:  # Ray does not list new nodes then
+        if self._head_is_away:  # Ray then does not list new nodes
             return
         self._nodes.look({life.node for life in lives.values()})
         for handle, life in lives.items():
@@ -460,7 +459,7 @@ class RayCarrier(Carrier[RayHandle]):
 
     def _end_of(self, handle: RayHandle, cause: str) -> None:
         with self._lock:
-            # Dropped already, so that its end is known; or its next life has begun.
+            # It was dropped already, or its next life has begun.
             if self._handles.get(handle.spec.name) is not handle:
                 return
             del self._handles[handle.spec.name]
@@ -469,7 +468,7 @@ class RayCarrier(Carrier[RayHandle]):
     def _lose_head(self, cause: str) -> None:
         self._lost_head = cause
         with self._lock:
-            # None of them can be asked any more, though their processes may live.
+            # None of them can be reached any more, although their processes may be running.
             handles, self._handles = list(self._handles.values()), {}
         for handle in handles:
             handle.on_death(cause)
@@ -530,13 +529,13 @@ class RayCarrier(Carrier[RayHandle]):
 
 
 def _namespace(exp_name: str) -> str:
-    """Where another driver of the run finds its actors; only holders of the key can compute it."""
+    """The run's namespace in Ray; only holders of the key can compute it."""
     key = read_run_key(exp_name) or secrets.token_hex(16)
     return "ding-" + hashlib.sha256(f"{key} {os.path.abspath(exp_name)}".encode()).hexdigest()[:16]
 
 
 def _asked(options: Mapping[str, Any]) -> dict[str, float]:
-    """Resources that an actor's options ask for, by Ray's names."""
+    """Resources in an actor's options, by Ray's names."""
     asked = {"CPU": options["num_cpus"], "GPU": options["num_gpus"], **options["resources"]}
     return {name: amount for name, amount in asked.items() if amount}
 
@@ -546,7 +545,7 @@ def _words(amounts: Mapping[str, float]) -> str:
 
 
 def death_of(error: BaseException) -> str:
-    """Why an actor is gone, in one line."""
+    """Why an actor has died, in one line."""
     match = _DEATH.search(str(error))
     words = first_line(error) if match is None else (match[1] or match[2]).strip()[:300]
     return words if isinstance(error, DingError) else f"{type(error).__name__}: {words}"

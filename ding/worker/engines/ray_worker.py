@@ -1,16 +1,16 @@
-"""A worker of a run as a Ray actor, its stores, and what it and the driver exchange in addition to
-the messages.
+"""A worker as a Ray actor, its stores, and the data that it exchanges with the driver in addition
+to the messages.
 
 ::
 
     driver                                             worker (an actor)
-      Parcel: request, places of chunks and weights ->   ask(parcel)
-      <- Reply: answer, names of what comes with it
+      Parcel: request, locations of data            ->   ask(parcel)
+      <- Reply: answer, names of the data that it brings
       <- freight: chunks, or weights                     a second return value
-      <- files: what was written in the run's folder     a third one
+      <- files: written to the run's folder              a third one
 
-Return values belong to the caller: chunks and weights survive the worker that made them. They stay
-in the object store, where other workers map them; the driver has references alone.
+Return values belong to the caller: chunks and weights survive the worker that created them. They
+stay in the object store, where other workers map them; the driver has only references.
 """
 
 import contextlib
@@ -50,15 +50,15 @@ from ding.worker.engines.shared_folder import FolderArtifacts
 from ding.worker.error_report import ErrorReport
 from ding.worker.seams import Samples, Weights
 
-#: What a worker has written in the run's folder.
+#: Files that a worker has written to the run's folder.
 Files: TypeAlias = tuple[FileChange, ...]
 
 
 @dataclass(frozen=True)
 class Location:
-    """Where samples or weights are: under a key of a stored object.
+    """Location of samples or weights: a key in a stored object.
 
-    The reference is inside of this object, so that Ray does not fetch what it refers to.
+    The reference is nested in this object, so that Ray does not fetch the stored object.
     """
 
     ref: ObjectRef
@@ -68,12 +68,12 @@ class Location:
 
 @dataclass(frozen=True)
 class Parcel:
-    """A request and what its worker has to know for it.
+    """A request and the data locations that its worker needs.
 
     Attributes:
-        chunks: Places of samples that are news to it.
+        chunks: Locations of samples that are new to the worker.
         gone: Samples and weights that are not needed any more.
-        weights: Versions and places of weights that are news to it.
+        weights: Versions and locations of weights that are new to the worker.
     """
 
     request: WithFiles[Any]
@@ -83,20 +83,20 @@ class Parcel:
 
     @property
     def size(self) -> int:
-        """Bytes that have to reach the worker before it can answer."""
+        """Bytes that must reach the worker before it can answer."""
         files = sum(map(len, self.request.files.values()))
         return files + sum(place.size for place in self.chunks.values())
 
 
 @dataclass
 class News:
-    """What a worker has done to samples and weights since its last answer.
+    """A worker's changes of samples and weights since its last answer.
 
     Attributes:
-        chunks: Names and bytes of samples in the freight.
-        weights: Names and bytes of weights in the freight.
-        removed: Samples and weights that this worker wants to be removed.
-        kept: Second names of weights, which the worker has given.
+        chunks: Names and sizes in bytes of samples in the freight.
+        weights: Names and sizes in bytes of weights in the freight.
+        removed: Samples and weights to remove.
+        kept: Second names that the worker has given to weights.
     """
 
     chunks: dict[str, int] = field(default_factory=dict)
@@ -107,15 +107,15 @@ class News:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer, or why there is none, and what comes with it.
+    """An answer or a failure, with a description of its data.
 
     Attributes:
-        files: Bytes of what was written in the run's folder.
+        files: Bytes of the files written to the run's folder.
     """
 
     answer: object
     failure: ErrorReport | None
-    news: News | None  # as most answers have none, and an empty one has to be packed
+    news: News | None  # None saves packing an empty object, the usual case
     files: int
 
 
@@ -131,12 +131,12 @@ class Life:
         return f"{self.host} (node {self.node[:8]})"
 
 
-#: Objects with samples that stay mapped, as more of what is in them may be needed.
+#: Number of objects with samples that stay mapped, since more of their contents may be needed.
 _MAPPED = 16
 
 
 class RayWorker:
-    """The actor: it hands requests to a worker, and sends along what that has stored.
+    """The actor: passes requests to a worker, and sends its stored data with the answers.
 
     Args:
         driver_tolerance: Seconds without a `beat` after which it ends. ``None``: Ray ends it with
@@ -144,7 +144,7 @@ class RayWorker:
     """
 
     def __init__(self, driver_tolerance: float | None = None) -> None:
-        # What is in the object store cannot be written to, and nothing here tries.
+        # Arrays in the object store are read-only, and no code here writes to them.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         self._store = WorkerStore()
         self._worker: Worker | None = None
@@ -155,7 +155,7 @@ class RayWorker:
 
     @ray.method(concurrency_group="other")
     def build(self, spec: WorkerSpec) -> tuple[Life, ErrorReport | None]:
-        """Build the worker; returns where it lives, and why it cannot be built."""
+        """Build the worker; returns its location, and the error if building failed."""
         self._spec = spec
         context = ray.get_runtime_context()
         self._life = Life(os.getpid(), context.get_node_id(), ray.util.get_node_ip_address())
@@ -164,16 +164,16 @@ class RayWorker:
         artifacts = FolderArtifacts(spec.folder or "")
         try:
             self._worker = Worker.over(spec, Stores(self._store, self._store, artifacts))
-        except TaskFail as fail:  # the edge of the actor: reported onward
+        except TaskFail as fail:  # the edge of the actor: reported to the driver
             traceback.print_exc()
             return self._life, ErrorReport.from_detail(fail.result, str(fail))
         return self._life, None
 
     @ray.method(concurrency_group="driver")
     def adopt(self, spec: WorkerSpec) -> Life | None:
-        """Serve another driver of the run; ``None`` if this is not what that one would build."""
+        """Serve another driver of the run; ``None`` if its specification of the worker differs."""
         self._beat.set()
-        # A run that is resumed with another config needs workers that were built from it.
+        # A run that is resumed with another config needs newly built workers.
         if self._worker is None or self._worker.ended.is_set() or self._spec != spec:
             return None
         self._store.forget()
@@ -181,13 +181,13 @@ class RayWorker:
 
     @ray.method(concurrency_group="driver")
     def beat(self) -> None:
-        """A sign of life of the driver."""
+        """Record a heartbeat of the driver."""
         self._beat.set()
 
     def _look_for_driver(self, tolerance: float) -> None:
         while self._beat.wait(tolerance):
             self._beat.clear()
-        # Environments that hang would keep the node's resources, with no driver to end them.
+        # Hanging environments would keep the node's resources, without a driver to end them.
         threading.Timer(durations.WORKER_END, os._exit, (1,)).start()
         if self._worker is not None:
             self._worker.close()
@@ -195,13 +195,13 @@ class RayWorker:
 
     @ray.method(concurrency_group="watch")
     def watch(self) -> str | None:
-        """Answered when the worker has ended: why it cannot go on."""
+        """Returns when the worker has ended, with the cause if it failed."""
         assert self._worker is not None  # it was built
         return self._worker.join()
 
     @ray.method(concurrency_group="ask", num_returns=3)
     def ask(self, parcel: Parcel) -> tuple[Reply, Mapping[str, np.ndarray], Files]:
-        """Answer a request; see the top of this file."""
+        """Answer a request; see the module docstring."""
         assert self._worker is not None  # it was built
         self._store.note(parcel)
         answered, failure = Answered[object](None), None
@@ -215,15 +215,15 @@ class RayWorker:
 
     @ray.method(concurrency_group="other")
     def end(self) -> Answered[None]:
-        """End; with what was written last in the run's folder."""
+        """End the worker; returns the files that it wrote last."""
         assert self._worker is not None  # it was built
         return self._worker.answer(EndWorker())
 
 
 class WorkerStore:
-    """Samples and weights as a worker sees them.
+    """A worker's samples and weights.
 
-    What it puts and publishes leaves with its next answer. It reads what the driver has named.
+    New data is sent with the next answer. Data that the driver has named can be read.
     """
 
     def __init__(self) -> None:
@@ -235,7 +235,7 @@ class WorkerStore:
         self._mapped: OrderedDict[ObjectRef, Mapping[str, np.ndarray]] = OrderedDict()
         self._deadline = 0.0
 
-    # What the service calls
+    # Called by the service
 
     def put(self, name: str, samples: Samples) -> int:
         packed = pack_samples(name, samples)
@@ -249,9 +249,9 @@ class WorkerStore:
             new, self._new = self._new, []
         if place is None:
             raise ChunkError(name, "this worker does not know where it is")
-        # A node that just died does not answer: the other chunks are looked for all the same.
+        # If a node has just died, the other chunks are tried nevertheless.
         left = max(0.05, self._deadline - time.monotonic())
-        if new:  # have all of them brought to this node at once
+        if new:  # request all of them for this node at once
             ray.wait(new, num_returns=len(new), timeout=left)
         found = self._mapped.get(place.ref)
         if found is None:
@@ -298,25 +298,25 @@ class WorkerStore:
             if news.chunks.pop(name, None) is not None:
                 del self._freight[name]
             elif news.kept.pop(name, None) is None:
-                news.removed.append(name)  # it has left already
+                news.removed.append(name)  # it was sent already
             self._places.pop(name, None)
 
     def clear(self, pattern: re.Pattern[str], keep: Container[str] = ()) -> list[str]:
-        return []  # the driver knows which there are
+        return []  # the driver knows the names
 
-    # What the actor calls
+    # Called by the actor
 
     def take(self) -> tuple[News | None, Mapping[str, np.ndarray]]:
-        """What is new since the last call, and the freight."""
+        """The changes since the last call, and the freight."""
         with self._lock:
             news, freight = self._news, self._freight
             self._news, self._freight = News(), {}
         return (None if news == News() else news), freight
 
     def forget(self) -> None:
-        """The driver has died, and with it what it owned."""
+        """The driver has died, and with it all objects that it owned."""
         with self._lock:
-            # Weights that were not sent yet stay: the new driver has none, and the learner
+            # Keep weights that were not sent yet: the new driver has none, and the learner
             # publishes again only after further updates.
             self._news, self._new = News(weights=self._news.weights), []
             self._freight = {name: self._freight[name] for name in self._news.weights}
@@ -324,13 +324,12 @@ class WorkerStore:
             self._mapped.clear()
 
     def note(self, parcel: Parcel) -> None:
-        """Apply the driver's parcel; needed objects must arrive in time for the answer."""
+        """Apply a driver's parcel; objects that it names must arrive in time for the answer."""
         self._deadline = time.monotonic() + fetch_time(parcel.size)
         with self._lock:
             for name in parcel.gone:
                 if name in self._places:
-                    # A mapped object takes room in the node's store for as long as an array refers
-                    # to it.
+                    # A mapped object occupies the node's store as long as an array refers to it.
                     self._mapped.pop(self._places.pop(name)[1].ref, None)
             self._places.update(parcel.weights)
             self._places.update({name: (0, place) for name, place in parcel.chunks.items()})
@@ -343,15 +342,15 @@ def transfer_time(size: int) -> float:
 
 
 def fetch_time(size: int) -> float:
-    """Seconds in which ``size`` bytes have to reach a node, even over a slow network."""
+    """Seconds within which ``size`` bytes must reach a node, even over a slow network."""
     return durations.RAY_FETCH + transfer_time(size)
 
 
 def fetch(place: Location, timeout: float) -> Mapping[str, np.ndarray]:
-    """The object of a place.
+    """The object at a location.
 
     Raises:
-        LookupError: It is lost, or cannot be fetched in time; the cause in one line.
+        LookupError: It is lost, or cannot be fetched in time; with the cause in one line.
     """
     try:
         found: Mapping[str, np.ndarray] = ray.get(place.ref, timeout=timeout)
@@ -363,11 +362,11 @@ def fetch(place: Location, timeout: float) -> Mapping[str, np.ndarray]:
 
 
 def kill_on_node(life: Life) -> None:
-    """Send SIGKILL to a worker's process, without waiting where it lives on another node."""
+    """Send SIGKILL to a worker's process; does not wait if it runs on another node."""
     if life.node == ray.get_runtime_context().get_node_id():
         _kill(life.pid)
     else:
-        # A task there, which needs nothing to be free.
+        # A task on that node that requires no free resources.
         strategy = NodeAffinitySchedulingStrategy(life.node, soft=False)
         task = ray.remote(num_cpus=0, max_retries=0)(_kill)
         task.options(scheduling_strategy=strategy).remote(life.pid)
@@ -389,7 +388,7 @@ def pack_samples(name: str, samples: Samples) -> np.ndarray:
 
 
 def unpack_samples(name: str, packed: np.ndarray) -> Samples:
-    """What `pack_samples` was given; columns are views that cannot be written to."""
+    """The samples from `pack_samples`; columns are read-only views."""
     return parse_chunk(name, packed.data)
 
 
@@ -400,5 +399,5 @@ def pack_weights(weights: Weights) -> np.ndarray:
 
 
 def unpack_weights(packed: np.ndarray) -> Weights:
-    """A copy of what `pack_weights` was given."""
+    """A copy of the weights from `pack_weights`."""
     return Weights(*grow_weights(*parse_tensors(bytearray(packed.data))))

@@ -54,7 +54,7 @@ class StatusService(HttpService):
 
 
 class StatusServer(StatusService):
-    """Serves that alone, on the loopback address, where no master does."""
+    """Serves only the status, on the loopback address; used if there is no master."""
 
     _role, _peer_codes = Master._role, Master._peer_codes
 
@@ -71,10 +71,10 @@ class RunMaster(Master, StatusService):
     """A master that workers join and that reports the status of its run.
 
     Args:
-        on_join: Connects to a worker that joins; raises ``ResponsibleException`` to refuse it.
-        on_lost: Called with the name of a slave that was lost, and the cause.
+        on_join: Connects to a worker that joins; raises ``ResponsibleException`` to reject it.
+        on_lost: Called with the name of a lost slave, and the cause.
         status: Returns the facts of the run, JSON.
-        on_entry: Returns the config of a worker that is going to join, JSON; may refuse it, too.
+        on_entry: Returns the config of a worker before it joins, JSON; may also reject it.
     """
 
     def __init__(

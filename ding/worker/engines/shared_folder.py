@@ -1,4 +1,4 @@
-"""Samples, weights and artifacts as files that all processes of a run can reach."""
+"""Samples, weights and artifacts as files in folders that all processes of a run can access."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ from ding.worker.seams import Samples, Weights
 
 
 class SharedFolderSamples(SharedFolder):
-    """A sample store: one file for each name, which learners map into memory."""
+    """A sample store: one file per name, which learners map into memory."""
 
     def put(self, name: str, samples: Samples) -> int:
         return write_chunk(self, name, samples)
@@ -27,7 +27,7 @@ class SharedFolderSamples(SharedFolder):
 
 
 class SharedFolderWeights(SharedFolder):
-    """A weight store: one file for each policy, replaced by each version."""
+    """A weight store: one file per policy, replaced by each version."""
 
     def publish(self, name: str, weights: Weights) -> None:
         write_weights(self, name, weights.state, weights.facts)
@@ -37,8 +37,8 @@ class SharedFolderWeights(SharedFolder):
 
     def version(self, name: str) -> tuple[int, ...] | None:
         try:
-            # Without reading it, as collectors look often. A file is replaced as a whole, so its
-            # inode and time change with each version.
+            # Without reading the file, since collectors check often. Each version replaces the
+            # file, so its inode and time change.
             found = os.stat(self.file(name))
         except OSError:
             return None
@@ -46,7 +46,7 @@ class SharedFolderWeights(SharedFolder):
 
     def keep(self, name: str, as_name: str) -> bool:
         try:
-            with open(self.file(name), "rb") as file:  # a link would need a file system with links
+            with open(self.file(name), "rb") as file:  # not a link: some file systems have none
                 copy = partial(shutil.copyfileobj, file)
                 write_atomically(self.file(as_name), copy, durable=False)
         except FileNotFoundError:
@@ -55,10 +55,10 @@ class SharedFolderWeights(SharedFolder):
 
 
 class FolderArtifacts:
-    """Files below the run's folder.
+    """Files in the run's folder.
 
     Args:
-        root: The run's folder; it need not be there yet.
+        root: The run's folder; it need not exist yet.
     """
 
     def __init__(self, root: str) -> None:
@@ -68,9 +68,9 @@ class FolderArtifacts:
         """Write a state.
 
         Raises:
-            CheckpointWriteError: It cannot be written; the earlier content stays.
-            DataError: The path leads out of the run's folder.
-            TypeError: Something in the state cannot be stored safely.
+            CheckpointWriteError: The state cannot be written; the earlier content stays.
+            DataError: The path is outside the run's folder.
+            TypeError: A part of the state cannot be stored safely.
         """
         save_file(file_inside(self._root, path), state)
 
@@ -78,8 +78,8 @@ class FolderArtifacts:
         """Read a state; ``None`` if there is none.
 
         Raises:
-            CheckpointError: It is damaged.
-            DataError: The path leads out of the run's folder.
+            CheckpointError: The state is damaged.
+            DataError: The path is outside the run's folder.
         """
         try:
             state: SavedState = read_file(file_inside(self._root, path))
@@ -89,11 +89,11 @@ class FolderArtifacts:
 
 
 def apply_changes(root: str, changes: Iterable[FileChange]) -> None:
-    """Write what a worker has written into a run's folder that is not its own.
+    """Write a worker's files to a run's folder on this host.
 
     Raises:
         OSError: A file cannot be written.
-        DataError: A path leads out of the folder.
+        DataError: A path is outside the folder.
     """
     for change in changes:
         path = file_inside(root, change.path)
@@ -108,13 +108,13 @@ def apply_changes(root: str, changes: Iterable[FileChange]) -> None:
 
 
 def files_of_task(root: str, request: object) -> dict[str, bytes]:
-    """The files of a run's folder that the task of a request names, by their paths there."""
+    """Files of the run's folder that a request's task names, by their paths there."""
     found: dict[str, bytes] = {}
     if isinstance(request, StartTask):
         root = os.path.realpath(root)
         for given in _texts(request.info):
             path = os.path.realpath(given)
-            # Only files of the run: a task may name any path, and what is sent leaves this host.
+            # Only files of the run: a task may name any path, and files sent leave this host.
             if path.startswith(root + os.sep) and os.path.isfile(path):
                 with open(path, "rb") as stream:
                     found[os.path.relpath(path, root)] = stream.read()
@@ -122,7 +122,7 @@ def files_of_task(root: str, request: object) -> dict[str, bytes]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Texts in part of a task that may be paths."""
+    """Strings in a part of a task that may be paths."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):
@@ -136,7 +136,7 @@ def file_inside(root: str, path: str) -> str:
     """The absolute path of a file below a run's folder, links resolved.
 
     Raises:
-        DataError: It leads out of the folder.
+        DataError: The path is outside the folder.
     """
     root = os.path.realpath(root)
     found = os.path.realpath(os.path.join(root, path))
