@@ -1,4 +1,4 @@
-"""Models that rewrite, or add to, the rewards that a policy learns from."""
+"""Reward models, which replace or extend the rewards that a policy learns from."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The seam between a run and the models that rewrite its rewards."""
+"""The interface between a run and the models that rewrite its rewards."""
 
 import copy
 from collections.abc import Collection, Mapping, Sequence
@@ -22,7 +22,7 @@ from ding.utils.log_writer import ScalarWriter
 from ding.utils.registry_factory import component
 from ding.utils.types import Config, Settings, State, Tree
 
-#: Transitions by name: an array ``[N, ...]``, or a nested mapping of such.
+#: Transitions by name: an array ``[N, ...]``, or a nested mapping of arrays.
 Transitions: TypeAlias = dict[str, Tree]
 #: Transitions of trajectories, one after the other, and the length of each, int64 ``[M]``.
 Trajectories: TypeAlias = tuple[Transitions, np.ndarray]
@@ -30,11 +30,11 @@ Trajectories: TypeAlias = tuple[Transitions, np.ndarray]
 
 @dataclass(frozen=True)
 class Shapes:
-    """What a reward model's networks take.
+    """Input shapes of a reward model's networks.
 
     Attributes:
-        obs_shape: Length of an observation, or ``[C, H, W]``; ``None`` if it is something else.
-        action_shape: Number of choices, or length of an action; ``None`` if it is something else.
+        obs_shape: Length of an observation, or ``[C, H, W]``; ``None`` for other observations.
+        action_shape: Number of choices, or length of an action; ``None`` for other actions.
         discrete: Whether actions are choices.
     """
 
@@ -44,7 +44,7 @@ class Shapes:
 
 
 class HasSpaces(Protocol):
-    """An environment, or a manager of some, as far as its shapes are asked for."""
+    """An environment or an env manager, as far as its spaces are read."""
 
     @property
     def observation_space(self) -> object: ...
@@ -57,7 +57,7 @@ class RecentSteps:
     """The newest transitions as arrays, from which batches are drawn uniformly.
 
     Args:
-        capacity: The most transitions that are kept.
+        capacity: Maximum number of transitions.
     """
 
     def __init__(self, capacity: int = 2**62) -> None:
@@ -68,13 +68,13 @@ class RecentSteps:
         return len(next(iter(self.columns.values()), ()))
 
     def add(self, columns: Mapping[str, np.ndarray]) -> None:
-        """Append transitions; the oldest make room."""
+        """Append transitions; the oldest are evicted."""
         if self.columns:
             columns = {n: np.concatenate([self.columns[n], new]) for n, new in columns.items()}
         self.columns = {name: column[-self._capacity :] for name, column in columns.items()}
 
     def sample(self, size: int) -> dict[str, np.ndarray]:
-        """A batch, drawn with replacement by numpy's global generator."""
+        """A batch drawn with replacement, by numpy's global generator."""
         rows = np.random.randint(0, len(self), size)
         return {name: column[rows] for name, column in self.columns.items()}
 
@@ -89,35 +89,34 @@ class RecentSteps:
 
 
 class BaseRewardModel(Configurable):
-    """Base class of reward models. Override the methods you need; all do nothing here.
+    """Base class of reward models. Override the methods you need; all are no-ops here.
 
-    In each round of a run the order is: `collected` (may be called several times), `train`, and
-    `drawn` before each update of the policy.
+    The order in each round of a run is `collected` (possibly several times), `train`, and `drawn`
+    before each update of the policy.
 
-    A model whose reward depends on a transition alone, and changes little, overrides `observe` and
-    `rewarded`: returns over several steps and advantages are computed from its rewards. A model
-    whose reward changes quickly may override `drawn`, for off-policy policies with one-step
-    samples.
+    A model whose reward depends only on a transition, and changes slowly, overrides `observe` and
+    `rewarded`: n-step returns and advantages are then computed from its rewards. A model whose
+    reward changes quickly may override `drawn`, for off-policy policies with one-step samples.
 
-    A custom training loop calls `collect_data`, `train`, `estimate` and `clear_data`, with
-    lists of transitions.
+    A custom training loop calls `collect_data`, `train`, `estimate` and `clear_data`, with lists of
+    transitions.
 
     Args:
         cfg: The section ``reward_model`` of the config.
-        shapes: Of the environments' observations and actions.
-        device: Where networks are computed.
+        shapes: Shapes of the environments' observations and actions.
+        device: Device of the networks.
         tb_logger: Writer of scalars.
 
     Attributes:
-        networks: Named parts of `state_dict`: modules, optimisers and what else has a state.
+        networks: Named parts of `state_dict`: modules, optimisers and other objects with a state.
     """
 
     config: Config = dict(type="")
-    #: Whether `collected` needs whole episodes, each one trajectory.
+    #: Whether `collected` needs whole episodes, each as one trajectory.
     needs_episodes = False
-    #: Whether its transitions are not those of the policy, so that only a replay buffer takes them.
+    #: Whether it adds transitions that the policy did not make, which requires a replay buffer.
     needs_replay = False
-    #: Attributes with plain values that are part of `state_dict`.
+    #: Attributes with plain values that are saved in `state_dict`.
     kept: tuple[str, ...] = ()
 
     def __init__(
@@ -129,36 +128,36 @@ class BaseRewardModel(Configurable):
         self.build()
 
     def build(self) -> None:
-        """Make networks, when the config and the shapes are known."""
+        """Create networks, when the config and the shapes are known."""
 
     def collected(self, transitions: Transitions, lengths: np.ndarray) -> Trajectories:
-        """Rewrite what was collected, before training samples are made of it.
+        """Rewrite collected transitions before they become training samples.
 
         Args:
             transitions: ``obs``, ``next_obs``, ``action``, ``reward`` (``[N]``), ``done``
-                (``[N]``, false where an episode was truncated), ``collect_iter`` and what the
-                policy adds: trajectories one after the other. The arrays are only to be read.
+                (``[N]``, false where an episode was truncated), ``collect_iter`` and the policy's
+                columns: trajectories one after the other. The arrays are read-only.
             lengths: Number of transitions of each trajectory, int64 ``[M]``.
 
         Returns:
-            Both in the same form; there may be more transitions or fewer.
+            Both in the same form; the number of transitions may differ.
         """
         self.observe(transitions, lengths)
         return self.rewarded(transitions, lengths)
 
     def observe(self, transitions: Transitions, lengths: np.ndarray) -> None:
-        """Keep what is needed of new transitions, to train on; the arguments of `collected`."""
+        """Store new transitions for training; arguments as in `collected`."""
 
     def rewarded(self, transitions: Transitions, lengths: np.ndarray) -> Trajectories:
-        """Transitions with the rewards of this model; arguments and result of `collected`."""
+        """Transitions with this model's rewards; arguments and result as in `collected`."""
         return transitions, lengths
 
     def train(self, train_iter: int = 0, envstep: int = 0) -> None:
-        """Train, if it is time to; called once after each collection.
+        """Train if it is time; called once after each collection.
 
         Args:
-            train_iter: Updates of the policy so far.
-            envstep: Environment steps so far.
+            train_iter: Number of updates of the policy so far.
+            envstep: Number of environment steps so far.
         """
 
     def drawn(self, batch: Columns) -> Columns:
@@ -170,7 +169,7 @@ class BaseRewardModel(Configurable):
         self.observe(*of_rows(data))
 
     def estimate(self, data: Sequence[Mapping[str, Tree]]) -> list[Transitions]:
-        """Copies of transitions with the rewards of this model, one number each."""
+        """Copies of transitions with this model's rewards, one number each."""
         transitions, _ = self.rewarded(*of_rows(data, ("reward",)))
         reward = np.asarray(transitions["reward"], np.float32).reshape(-1, 1)
         rows = Columns({**transitions, "reward": reward})
@@ -179,13 +178,13 @@ class BaseRewardModel(Configurable):
         return [{**row, "reward": new["reward"]} for row, new in zip(data, rows)]
 
     def clear_data(self, iter: int = 0) -> None:
-        """Drop the transitions that it trains on."""
+        """Remove the stored transitions for training."""
         for part in self.networks.values():
             if isinstance(part, RecentSteps):
                 part.clear()
 
     def state_dict(self) -> State:
-        """All that a resumed run needs: `networks` and the attributes `kept`."""
+        """The state that a resumed run needs: `networks` and the attributes `kept`."""
         return {
             "networks": {name: one.state_dict() for name, one in self.networks.items()},
             "kept": {name: copy.copy(getattr(self, name)) for name in self.kept},
@@ -195,7 +194,7 @@ class BaseRewardModel(Configurable):
         """Continue from a saved state, or from a `checkpoint`.
 
         Raises:
-            CheckpointError: It is no state of this kind of reward model.
+            CheckpointError: The state does not belong to this kind of reward model.
         """
         require_entries("a reward model", state_dict, ("networks", "kept"))
         networks, values = state_dict["networks"], state_dict["kept"]
@@ -208,7 +207,7 @@ class BaseRewardModel(Configurable):
             setattr(self, name, values[name])
 
     def checkpoint(self) -> State:
-        """What a checkpoint of the policy holds, for `load_state_dict`: the state without data."""
+        """The model's part of a policy's checkpoint, for `load_state_dict`: without data."""
         state = self.state_dict()
         for name, one in self.networks.items():
             if isinstance(one, RecentSteps):
@@ -216,7 +215,7 @@ class BaseRewardModel(Configurable):
         return state
 
     def _columns(self, transitions: Transitions, *names: str) -> dict[str, np.ndarray]:
-        """Columns that must be one array each; numbers ``[N, 1]`` become ``[N]``."""
+        """Columns that must be single arrays; numbers ``[N, 1]`` are reshaped to ``[N]``."""
         _require(transitions, names)
         flat = flatten_numbers(transitions)
         for name in names:
@@ -231,7 +230,7 @@ class BaseRewardModel(Configurable):
         return torch.as_tensor(np.asarray(column), dtype=torch.float32, device=self._device)
 
     def _optimize(self, module: torch.nn.Module, lr: float, weight_decay: float = 0.0) -> None:
-        """Make a module and its optimiser part of the state, for `_descend`."""
+        """Add a module and its optimiser to the state, for `_descend`."""
         parameters = module.to(self._device).parameters()
         optimizer = Adam(parameters, lr=lr, weight_decay=weight_decay)
         self.networks.update(network=module, optimizer=optimizer)
@@ -246,7 +245,7 @@ class BaseRewardModel(Configurable):
     def _log(
         self, figures: Mapping[str, float | list[float]], train_iter: int, envstep: int
     ) -> None:
-        """Log figures by name, of lists the mean, against updates and environment steps."""
+        """Log figures by name, lists as their mean, against updates and environment steps."""
         if (writer := self._tb_logger) is None:
             return
         for name, value in figures.items():
@@ -255,7 +254,7 @@ class BaseRewardModel(Configurable):
             writer.add_scalar(f"reward_model_step/{name}", mean, envstep)
 
     def _require_obs(self) -> int | Sequence[int]:
-        """The shape of an observation that is a vector or an image."""
+        """The shape of an observation, which must be a vector or an image."""
         if self._shapes.obs_shape is None:
             raise ConfigError(
                 f"reward_model.type={self._cfg.type!r} needs observations that are vectors or "
@@ -264,7 +263,7 @@ class BaseRewardModel(Configurable):
         return self._shapes.obs_shape
 
     def _require_actions(self) -> int:
-        """Choices, or the length of an action."""
+        """Number of choices, or length of an action."""
         if self._shapes.action_shape is None:
             raise ConfigError(
                 f"reward_model.type={self._cfg.type!r} needs actions that are one choice or one "
@@ -273,7 +272,7 @@ class BaseRewardModel(Configurable):
         return self._shapes.action_shape
 
     def _as_input(self, action: ArrayLike | torch.Tensor) -> torch.Tensor:
-        """Actions as a network's input ``[N, A]``: choices as one-hot vectors."""
+        """Actions as a network input ``[N, A]``: choices as one-hot vectors."""
         rows = self._tensor(action)
         if not self._shapes.discrete:
             return rows.reshape(len(rows), -1)
@@ -291,11 +290,11 @@ def create_reward_model(
 
     Args:
         cfg: The section ``reward_model`` of the config; its ``obs_shape`` and ``action_shape``
-            win over those of the environments.
-        device: Where networks are computed.
+            take precedence over the environments' shapes.
+        device: Device of the networks.
         tb_logger: Writer of scalars.
-        env: An environment, or a manager of some, with its spaces. Without it actions are choices,
-            unless ``cfg.continuous`` is true.
+        env: An environment or env manager with its spaces. Without it actions are choices, unless
+            ``cfg.continuous`` is true.
     """
     kind, full = component(REWARD_MODEL_REGISTRY, cfg)
     model: BaseRewardModel = kind(full, shapes_of(env, cfg), device, tb_logger)
@@ -303,7 +302,7 @@ def create_reward_model(
 
 
 def shapes_of(env: HasSpaces | None, cfg: Settings = {}) -> Shapes:
-    """The shapes of an environment, if any; ``obs_shape`` and ``action_shape`` of ``cfg`` win."""
+    """Shapes of an environment, if any; ``obs_shape`` and ``action_shape`` of ``cfg`` override."""
     found = {} if env is None else model_shapes(env.observation_space, env.action_space)
     obs_shape, action_shape = (
         found.get(name) if cfg.get(name) is None else cfg[name]
@@ -324,7 +323,7 @@ def _as_size(shape: Tree) -> Tree:
 
 
 def of_rows(data: Sequence[Mapping[str, Tree]], names: Collection[str] = ()) -> Trajectories:
-    """Transitions that have at least these columns, and those that say what follows what."""
+    """Convert rows to trajectories, with at least these columns and those that mark their order."""
     columns = as_columns(data)
     if columns is None:
         raise DataError(f"expected transitions of the same keys and shapes, got {data!r:.200}")

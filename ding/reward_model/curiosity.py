@@ -22,9 +22,9 @@ from ding.utils.errors import ConfigError
 from ding.utils.running_mean_std import RunningMeanStd
 from ding.utils.types import Config, Tree
 
-#: Discount of the returns whose standard deviation bonuses are divided by (Burda et al. 2018).
+#: Discount of the bonus returns whose standard deviation normalises bonuses (Burda et al. 2018).
 _DISCOUNT = 0.99
-#: Transitions whose bonus is computed at a time.
+#: Number of transitions per computation of bonuses.
 _CHUNK = 4096
 _KINDS = ("add", "assign", "new")
 
@@ -33,29 +33,30 @@ class CuriosityRewardModel(BaseRewardModel):
     """Base class of curiosity models: the reward is a prediction error.
 
     A bonus is divided by the running standard deviation of the discounted sums of bonuses within
-    a trajectory, multiplied by ``intrinsic_reward_weight``, and used as `intrinsic_reward_type`
-    says. A subclass defines `_bonus` and `_loss`, and makes its networks in `build`.
+    a trajectory, multiplied by ``intrinsic_reward_weight``, and applied according to
+    `intrinsic_reward_type`. A subclass defines `_bonus` and `_loss`, and creates its networks in
+    `build`.
     """
 
     config: Config = dict(
-        # What becomes of a bonus: "add" to the reward, "assign" in place of it, or a separate
-        # column "intrinsic_reward" ("new").
+        # Use of a bonus: "add" it to the reward, "assign" it as the reward, or store it in the
+        # separate column "intrinsic_reward" ("new").
         intrinsic_reward_type="add",
-        # Multiplies normalised bonuses; None is 1.
+        # Factor of normalised bonuses; None means 1.
         intrinsic_reward_weight=None,
         # Divide the environment's reward by extrinsic_reward_norm_max.
         extrinsic_reward_norm=True,
         extrinsic_reward_norm_max=1,
-        # Of observations and actions; None takes those of the environment.
+        # Shapes of observations and actions; None: the environment's.
         obs_shape=None,
         action_shape=None,
         hidden_size_list=[64, 64, 128],
         learning_rate=1e-3,
         batch_size=64,
-        # Batches after each collection.
+        # Number of batches after each collection.
         update_per_collect=100,
-        # Updates of the policy after which the transitions that it trains on are dropped, and the
-        # most that are kept.
+        # Number of policy updates after which stored transitions are removed, and the maximum
+        # number of transitions.
         clear_buffer_per_iters=1,
         buffer_size=10000,
     )
@@ -81,7 +82,7 @@ class CuriosityRewardModel(BaseRewardModel):
 
     @abstractmethod
     def _loss(self, steps: dict[str, Tensor]) -> tuple[Tensor, dict[str, float]]:
-        """The loss of a batch, and what to log of it."""
+        """The loss of a batch, and scalars to log."""
 
     def _steps(self, transitions: Transitions) -> dict[str, np.ndarray]:
         return self._columns(transitions, "obs", "next_obs", "action")
@@ -96,7 +97,7 @@ class CuriosityRewardModel(BaseRewardModel):
             with torch.no_grad():
                 raw[start : start + _CHUNK] = self._bonus(self._tensors(part)).cpu().numpy()
         zeros = np.zeros_like(raw)
-        # Bonuses do not end with an episode: what is new remains new in the next one.
+        # Bonus returns continue across episodes: novelty does not depend on their ends.
         self._returns.update(gae_columns(zeros, zeros, raw, zeros, lengths, _DISCOUNT, 1.0))
         bonus = (self._weight * raw / float(self._returns.std)).astype(np.float32)
         self._figures = {"bonus_mean": float(bonus.mean()), "bonus_max": float(bonus.max())}
@@ -132,8 +133,8 @@ class CuriosityRewardModel(BaseRewardModel):
 class RndRewardModel(CuriosityRewardModel):
     """Random network distillation (Burda et al. 2018).
 
-    Pays for observations whose random features a network cannot predict yet: the bonus is the
-    squared error of the prediction at ``next_obs``, averaged over the features. Both networks see
+    Rewards observations whose random features a network cannot predict yet: the bonus is the
+    squared error of the prediction at ``next_obs``, averaged over the features. Both networks get
     observations normalised by running moments and clipped.
     """
 
@@ -154,7 +155,7 @@ class RndRewardModel(CuriosityRewardModel):
 
     def observe(self, transitions: Transitions, lengths: np.ndarray) -> None:
         super().observe(transitions, lengths)
-        # The paper takes the first moments from a random agent; here from the first collection.
+        # The paper initialises the moments with a random agent; here the first collection does.
         if self._cfg.obs_norm:
             self._moments.update(self._steps(transitions)["next_obs"])
 
@@ -174,12 +175,12 @@ class RndRewardModel(CuriosityRewardModel):
 class ICMRewardModel(CuriosityRewardModel):
     """The intrinsic curiosity module (Pathak et al. 2017).
 
-    Pays for transitions whose outcome a network cannot predict in a learned feature space.
-    Features φ are learned by predicting the action from ``φ(obs)`` and ``φ(next_obs)`` (the inverse
-    model). The bonus of a transition is half the squared error of the predicted ``φ(next_obs)``
-    (the forward model), eq. 6 of the paper; η is ``intrinsic_reward_weight``. The loss is
-    ``reverse_scale`` times that of the inverse model, plus that of the forward model: eq. 7 with
-    β = 0.2 where ``reverse_scale`` is 4.
+    Rewards transitions whose outcome a network cannot predict in a learned feature space. Features
+    φ are learned by predicting the action from ``φ(obs)`` and ``φ(next_obs)`` (the inverse model).
+    The bonus of a transition is half the squared error of the predicted ``φ(next_obs)`` (the
+    forward model), eq. 6 of the paper; η is ``intrinsic_reward_weight``. The loss is
+    ``reverse_scale`` times the inverse model's, plus the forward model's: eq. 7 with β = 0.2 if
+    ``reverse_scale`` is 4.
     """
 
     config: Config = dict(reverse_scale=4.0)
@@ -218,5 +219,5 @@ class ICMRewardModel(CuriosityRewardModel):
 
 def _features(shape: int | Sequence[int], sizes: list[int]) -> nn.Sequential:
     encoder = build_encoder(shape, sizes)
-    # Without an activation at the end, whose zeros would hide errors.
+    # Without a final activation, whose zeros would hide errors.
     return nn.Sequential(encoder, nn.Linear(encoder.output_size, encoder.output_size))

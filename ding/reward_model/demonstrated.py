@@ -1,4 +1,4 @@
-"""What models share that learn a reward from demonstrations: their network and their data."""
+"""Base of models that learn a reward from demonstrations: their network and their data."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from ding.reward_model.base_reward_model import BaseRewardModel, Transitions, of
 from ding.utils.errors import ConfigError
 from ding.utils.types import Config, Tree
 
-#: Widths of an image's convolutions where a config has fewer.
+#: Channels of an image's convolutions if a config has fewer.
 _IMAGE_SIZES = [32, 64, 64]
 
 
@@ -20,9 +20,9 @@ class RewardNetwork(nn.Module):
     """One number for an observation, or for an observation and an action: ``[N]``.
 
     Args:
-        shape: Of an observation.
+        shape: Shape of an observation.
         sizes: Widths of the hidden layers.
-        actions: Width of an action as an input; 0 if actions are none.
+        actions: Width of an action as an input; 0 for no action.
     """
 
     def __init__(self, shape: int | Sequence[int], sizes: Sequence[int], actions: int = 0) -> None:
@@ -50,26 +50,26 @@ class DemonstratedRewardModel(BaseRewardModel):
     """Base class of models that receive demonstrations before the first round."""
 
     config: Config = dict(
-        # Of observations and actions; None takes those of the environment.
+        # Shapes of observations and actions; None: the environment's.
         obs_shape=None,
         action_shape=None,
         learning_rate=1e-3,
         batch_size=64,
         # A checkpoint of the expert, its run's folder, or zoo:NAME.
         expert_model_path=None,
-        # A file of the expert's transitions; it counts where no expert plays.
+        # A file of the expert's transitions, used if no expert plays.
         data_path=None,
-        # Demonstrations that an expert plays.
+        # Number of steps that an expert plays.
         collect_count=1000,
-        # Not read: widths follow from the shapes, and the model is part of the run's state.
+        # Ignored: widths follow from the shapes, and the model is part of the run's state.
         input_size=None,
         reward_model_path=None,
     )
     #: Columns of the demonstrations.
     columns: tuple[str, ...] = ("obs", "action", "next_obs", "done")
-    #: Whether it learns from trajectories some of which are better than others.
+    #: Whether it learns from ranked trajectories.
     ranks = False
-    #: Name of the entry that brings them.
+    #: Name of the pipeline that provides demonstrations.
     entry = "serial_pipeline_reward_model_onpolicy or _offpolicy"
 
     @property
@@ -79,7 +79,7 @@ class DemonstratedRewardModel(BaseRewardModel):
 
     @abstractmethod
     def demonstrate(self, transitions: Transitions, lengths: np.ndarray) -> None:
-        """Take demonstrations.
+        """Receive demonstrations.
 
         Args:
             transitions: The `columns`, ``[N, ...]`` each; trajectories one after the other.

@@ -1,4 +1,4 @@
-"""Rewards that an adversary or a maximum-entropy model learns from an expert's steps."""
+"""Rewards from a discriminator or a maximum-entropy model, learned from an expert's steps."""
 
 from abc import abstractmethod
 
@@ -17,13 +17,13 @@ from ding.utils.types import Config, Tree
 
 
 class _ComparedSteps(DemonstratedRewardModel):
-    """Compares batches of an expert's steps with batches of the policy's newest ones."""
+    """Compares batches of an expert's steps with batches of the policy's newest steps."""
 
     config: Config = dict(
         hidden_size=64,
-        # Batches after each collection.
+        # Number of batches after each collection.
         update_per_collect=100,
-        # The policy's newest steps that are compared.
+        # Number of the policy's newest steps that are compared.
         buffer_size=5000,
     )
 
@@ -36,13 +36,13 @@ class _ComparedSteps(DemonstratedRewardModel):
 
     @abstractmethod
     def _reward(self, output: Tensor) -> Tensor:
-        """Rewards by the network's output, ``[N]``."""
+        """Rewards for the network's output, ``[N]``."""
 
     @abstractmethod
     def _loss(
         self, own: dict[str, Tensor], expert: dict[str, Tensor]
     ) -> tuple[Tensor, dict[str, float]]:
-        """The loss of two batches, and what to log."""
+        """The loss of two batches, and scalars to log."""
 
     def _steps(self, transitions: Transitions) -> dict[str, np.ndarray]:
         return self._columns(transitions, "obs", "action")
@@ -61,7 +61,7 @@ class _ComparedSteps(DemonstratedRewardModel):
         return {**transitions, "reward": self._rewards(transitions)}, lengths
 
     def _rewards(self, columns: Transitions) -> np.ndarray:
-        """Rewards in the shape of those that the columns have."""
+        """Rewards, in the shape of the columns' rewards."""
         steps = self._columns(columns, "obs", "action")
         with torch.no_grad():
             reward: np.ndarray = self._reward(self._output(steps)).cpu().numpy()
@@ -72,7 +72,7 @@ class _ComparedSteps(DemonstratedRewardModel):
         return found
 
     def drawn(self, batch: Columns) -> Columns:
-        """Rewards by the model of today, where a sample is one step; advantages stay."""
+        """Replace rewards of one-step samples by the current model's; advantages stay unchanged."""
         if not isinstance(batch, Columns) or "adv" in batch.columns:
             return batch
         if torch.as_tensor(batch.columns["reward"]).numel() != len(batch):
@@ -106,14 +106,14 @@ class GailRewardModel(_ComparedSteps):
     entry = "serial_pipeline_gail"
 
     def _reward(self, output: Tensor) -> Tensor:
-        # -log(1 - D) by the logit of D, where D itself would round to 1.
+        # -log(1 - D) from the logit of D, since D itself may round to 1.
         return F.softplus(output)
 
     def _loss(
         self, own: dict[str, Tensor], expert: dict[str, Tensor]
     ) -> tuple[Tensor, dict[str, float]]:
         of_own, of_expert = self._output(own), self._output(expert)
-        # -log(1 - D) of own steps and -log D of the expert's, by the logit of D.
+        # -log(1 - D) of own steps and -log D of the expert's, from the logit of D.
         loss = F.softplus(of_own).mean() + F.softplus(-of_expert).mean()
         right = (of_own < 0).float().mean() + (of_expert > 0).float().mean()
         return loss, {"accuracy": float(right) / 2}
@@ -123,15 +123,15 @@ class GailRewardModel(_ComparedSteps):
 class GuidedCostRewardModel(_ComparedSteps):
     """Guided cost learning (Finn et al. 2016): the reward is minus a learned cost.
 
-    The cost of the expert's steps falls against the partition function, which is estimated from
-    the policy's steps and the expert's, weighted by the inverse of the probability with which
-    they were taken; that of the expert's is 1.
+    The cost of the expert's steps is decreased relative to the partition function, which is
+    estimated from the policy's and the expert's steps, weighted by the inverse of their
+    probabilities; an expert's step has the probability 1.
     """
 
     config: Config = dict(
         type="guided_cost",
         update_per_collect=10,
-        # Not read: the kind of the actions is the environments', all is logged and saved.
+        # Ignored: the environments determine the kind of actions; everything is logged and saved.
         continuous=None,
         log_every_n_train=None,
         store_model_every_n_train=None,
@@ -165,7 +165,7 @@ class GuidedCostRewardModel(_ComparedSteps):
     ) -> tuple[Tensor, dict[str, float]]:
         of_own, of_expert = self._output(own), self._output(expert)
         cost = torch.cat([of_own, of_expert])
-        # One step of next to no probability would outweigh all others.
+        # Otherwise one very improbable step would outweigh all others.
         log_prob_ = torch.cat([own["prob"], expert["prob"]]).clamp(min=1e-6).log()
         partition = torch.logsumexp(-cost - log_prob_, 0) - np.log(len(cost))
         means = {"cost_own": of_own.mean().item(), "cost_expert": of_expert.mean().item()}
@@ -173,7 +173,7 @@ class GuidedCostRewardModel(_ComparedSteps):
 
 
 def _probability(logit: Tree, action: np.ndarray) -> np.ndarray:
-    """With which probability, or density, actions were drawn, ``[N]``."""
+    """Probabilities or densities with which actions were sampled, ``[N]``."""
     if isinstance(logit, dict):
         parts = {name: torch.as_tensor(np.asarray(part)) for name, part in logit.items()}
         return log_prob(parts, torch.as_tensor(action)).exp().numpy().astype(np.float32)

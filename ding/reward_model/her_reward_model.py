@@ -15,22 +15,22 @@ _STRATEGIES = ("future", "final", "episode")
 
 @REWARD_MODEL_REGISTRY.register("her")
 class HerRewardModel(BaseRewardModel):
-    """Hindsight Experience Replay: adds transitions whose goal is one that the episode achieved.
+    """Hindsight Experience Replay: adds transitions with goals that the episode achieved.
 
-    An observation is a vector that contains what is achieved and the goal. Each transition is
-    added ``her_replay_k`` times, with the goal replaced by what was achieved at a step of the same
-    episode: a later one ("future"), the last one ("final") or any ("episode"), as in section 3.3
-    of the paper. It succeeds, and ends its episode, if it achieves that goal.
+    An observation is a vector that contains the achieved state and the goal. Each transition is
+    added ``her_replay_k`` times, with the goal replaced by the state achieved at a step of the same
+    episode: a later one ("future"), the last one ("final") or any ("episode"), as in section 3.3 of
+    the paper. The transition succeeds, and ends its episode, if it achieves that goal.
     """
 
     config: Config = dict(
         her_strategy="future",
         her_replay_k=4,
-        # Where an observation holds what is achieved, and the goal: [first, end). By default its
-        # first and its second half.
+        # Ranges [first, end) of the achieved state and the goal in an observation. By default its
+        # first and second half.
         achieved=None,
         goal=None,
-        # Rewards of added transitions, and the largest distance per number of a success.
+        # Rewards of added transitions, and the maximum distance per number for a success.
         success_reward=1.0,
         failure_reward=0.0,
         tolerance=1e-6,
@@ -72,14 +72,14 @@ class HerRewardModel(BaseRewardModel):
         success = self._succeeds(reached, goals)
         reward = np.where(success, self._cfg.success_reward, self._cfg.failure_reward)
         added["reward"] = reward.astype(np.float32)
-        # Where an episode ended for another reason than its own goal, it ends still.
+        # An episode that ended for a reason other than its own goal still ends.
         added["done"] = success | (added["done"] & ~was_success)
         self._figures = {
             "success": float(was_success.mean()) if len(rows) else 0.0,
             "relabelled_success": float(success.mean()) if len(rows) else 0.0,
         }
         joined = tree_join(np.concatenate, [transitions, added])
-        # Goals differ from row to row, so that each row is a trajectory by itself.
+        # Goals differ from row to row, so each row is a separate trajectory.
         return joined, np.concatenate([lengths, np.ones(len(rows), np.int64)])
 
     def train(self, train_iter: int = 0, envstep: int = 0) -> None:
@@ -90,7 +90,7 @@ class HerRewardModel(BaseRewardModel):
         return near
 
     def _chosen(self, rows: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """For each row, the row whose outcome becomes its goal."""
+        """For each row, the row whose achieved state becomes its goal."""
         ends = np.repeat(np.cumsum(lengths), lengths)[rows]
         if self._cfg.her_strategy == "final":
             return ends - 1

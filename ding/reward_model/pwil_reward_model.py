@@ -7,31 +7,31 @@ from ding.reward_model.demonstrated import DemonstratedRewardModel
 from ding.utils import REWARD_MODEL_REGISTRY
 from ding.utils.types import Config
 
-#: Weights below it are rounding errors.
+#: Weights below this bound are rounding errors.
 _NO_WEIGHT = 1e-9
-#: Unfinished episodes that are kept.
+#: Maximum number of unfinished episodes that are tracked.
 _OPEN = 1024
 
 
 @REWARD_MODEL_REGISTRY.register("pwil")
 class PWILRewardModel(DemonstratedRewardModel):
-    """Primal Wasserstein Imitation Learning: rewards steps close to unused steps of an expert.
+    """Primal Wasserstein Imitation Learning: rewards steps that are close to unused expert steps.
 
-    An episode's steps have the weight 1/T each, the D steps of the expert 1/D. A step is coupled
-    greedily with the nearest steps of the expert that have weight left (algorithm 1 of the paper);
-    its cost c is the sum of weight times distance, and its reward
+    An episode's T steps have the weight 1/T each, the D steps of the expert 1/D. A step is coupled
+    greedily with the nearest expert steps that have weight left (algorithm 1 of the paper); its
+    cost c is the sum of weight times distance, and its reward
     ``alpha * exp(-beta * T * c / sqrt(|S| + |A|))``. Distances are between observations and actions
-    that are divided by the expert's standard deviations. A step that finds no weight is paid 0.
+    divided by the expert's standard deviations. A step without remaining weight gets the reward 0.
     """
 
     config: Config = dict(
         type="pwil",
-        # Scale and steepness of rewards.
+        # Scale and decay rate of rewards.
         alpha=5.0,
         beta=5.0,
-        # Each subsample-th step of a demonstration is used, as in the paper.
+        # Every subsample-th step of a demonstration is used, as in the paper.
         subsample=20,
-        # T, the length of an episode; None is that of the longest demonstration.
+        # T, the length of an episode; None: the length of the longest demonstration.
         episode_length=None,
     )
     kept = ("_atoms", "_scale", "_horizon", "_open_obs", "_open_weights")
@@ -42,7 +42,7 @@ class PWILRewardModel(DemonstratedRewardModel):
         size = self._obs_size + actions
         self._atoms, self._scale = np.zeros((0, size)), np.ones(size)
         self._horizon, self._mean_reward = 1, 0.0
-        # Of episodes that a collection has left unfinished: where they go on, and the weights left.
+        # For unfinished episodes of a collection: the last observation and the remaining weights.
         self._open_obs, self._open_weights = np.zeros((0, self._obs_size)), np.zeros((0, 0))
 
     def demonstrate(self, transitions: Transitions, lengths: np.ndarray) -> None:
@@ -56,7 +56,7 @@ class PWILRewardModel(DemonstratedRewardModel):
         self._open_obs = np.zeros((0, self._obs_size))
 
     def _points(self, transitions: Transitions) -> np.ndarray:
-        """Observations and actions side by side, float64 ``[N, |S| + |A|]``."""
+        """Concatenated observations and actions, float64 ``[N, |S| + |A|]``."""
         steps = self._columns(transitions, "obs", "action")
         actions = self._as_input(steps["action"]).cpu().numpy()
         return np.concatenate([steps["obs"].reshape(len(actions), -1), actions], 1).astype(float)
@@ -74,7 +74,7 @@ class PWILRewardModel(DemonstratedRewardModel):
                 costs[step] = self._cost(points[step], weights)
             left.append(weights)
         unfinished = ~np.asarray(transitions["done"], bool).reshape(-1)[ends - 1]
-        # The newest ones: truncated episodes never go on.
+        # Only the newest ones: truncated episodes never continue.
         left_obs, left_weights = next_obs[ends - 1][unfinished], np.stack(left)[unfinished]
         self._open_obs = np.concatenate([self._open_obs, left_obs])[-_OPEN:]
         self._open_weights = np.concatenate([self._open_weights, left_weights])[-_OPEN:]
@@ -87,7 +87,7 @@ class PWILRewardModel(DemonstratedRewardModel):
         self._log({"reward": self._mean_reward}, train_iter, envstep)
 
     def _weights(self, obs: np.ndarray) -> np.ndarray:
-        """Remaining weights of the episode that an observation continues, or those of a new one."""
+        """Remaining weights of the episode that an observation continues, or of a new episode."""
         found = np.flatnonzero((self._open_obs == obs).all(axis=1))
         if not len(found):
             return np.full(len(self._atoms), 1 / len(self._atoms))
@@ -97,7 +97,7 @@ class PWILRewardModel(DemonstratedRewardModel):
         return weights.copy()
 
     def _cost(self, point: np.ndarray, weights: np.ndarray) -> float:
-        """Couple a step with the nearest atoms and use up their ``weights``; inf if none is."""
+        """Couple a step with the nearest atoms and use up ``weights``; inf if none are left."""
         free = np.flatnonzero(weights > _NO_WEIGHT)
         distance = np.linalg.norm(self._atoms[free] - point, axis=1)
         mine, cost = 1 / self._horizon, 0.0 if len(free) else np.inf

@@ -16,27 +16,27 @@ from ding.utils.types import Config
 class TrexRewardModel(DemonstratedRewardModel):
     """T-REX: learns rewards from ranked trajectories; better ones get higher returns.
 
-    Trained once, on pairs of snippets of two trajectories of different returns: the
-    cross-entropy of which is better, by the sums of their predicted rewards. The better one's
-    snippet begins no earlier. The policy's reward is the sigmoid of the prediction.
+    Trained once, on pairs of snippets of two trajectories with different returns, by the
+    cross-entropy of which is better, given the sums of their predicted rewards. The better
+    trajectory's snippet starts no earlier. The policy's reward is the sigmoid of the prediction.
     """
 
     config: Config = dict(
         type="trex",
-        # Of the reward of an observation; a last size of 1 is the output.
+        # Hidden layers of the observation's reward; a last size of 1 is the output.
         hidden_size_list=[64, 64],
         min_snippet_length=5,
         max_snippet_length=100,
-        # Pairs of snippets in a pass over them, and passes.
+        # Number of snippet pairs per pass, and number of passes.
         num_snippets=2000,
         update_per_collect=1,
-        # Checkpoints of the expert's run that play, by their updates.
+        # Range of checkpoints of the expert's run that play, by their updates.
         checkpoint_min=0,
         checkpoint_max=None,
         checkpoint_step=None,
-        # Shares of random actions, for experts of one checkpoint.
+        # Fractions of random actions, for experts with a single checkpoint.
         eps_list=[0.0, 0.25, 0.5, 1.0],
-        # Older places of data_path, and keys of scripts that are not read.
+        # Old locations of data_path, and ignored keys of scripts.
         offline_data_path=None,
         exp_name=None,
         num_trajs=None,
@@ -77,7 +77,7 @@ class TrexRewardModel(DemonstratedRewardModel):
         count = max(1, cfg.num_snippets * cfg.update_per_collect // cfg.batch_size)
         for step in range(1, count + 1):
             sums = [self._sums(obs, one) for one in self._snippets(starts, lengths, levels)]
-            # Minus the log of the better one's share, exp(better) / (exp(worse) + exp(better)).
+            # Minus log of the better one's probability, exp(better) / (exp(worse) + exp(better)).
             losses.append(self._descend(F.softplus(sums[0] - sums[1]).mean()))
             right.append(float((sums[1] > sums[0]).float().mean()))
             if step % 10 == 0 or step == count:
@@ -86,14 +86,14 @@ class TrexRewardModel(DemonstratedRewardModel):
         self._is_trained = True
 
     def _levels(self, transitions: Transitions, starts: np.ndarray) -> np.ndarray:
-        """By what trajectories are ranked: their returns."""
+        """The ranking criterion of trajectories: their returns."""
         reward = np.asarray(transitions["reward"], np.float64).reshape(len(transitions["obs"]))
         return np.add.reduceat(reward, starts)
 
     def _snippets(
         self, starts: np.ndarray, lengths: np.ndarray, levels: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """A batch of pairs: the numbers of the transitions of the worse and the better, [B, L]."""
+        """A batch of pairs: indices of the transitions of worse and better snippets, [B, L]."""
         cfg, size = self._cfg, self._cfg.batch_size
         one, two = np.random.randint(0, len(levels), (2, size))
         same = levels[one] == levels[two]
@@ -127,9 +127,9 @@ class TrexRewardModel(DemonstratedRewardModel):
 
 @REWARD_MODEL_REGISTRY.register("drex")
 class DrexRewardModel(TrexRewardModel):
-    """D-REX: T-REX with trajectories ranked by how much noise was added to the demonstrator.
+    """D-REX: T-REX with trajectories ranked by the noise added to the demonstrator.
 
-    No reward is used. The noise is added to the expert itself, not to a clone of it.
+    It uses no rewards. The noise is added to the expert itself, not to a clone of it.
     """
 
     config: Config = dict(type="drex")
