@@ -1,4 +1,4 @@
-"""Pipelines: whole trainings, evaluations and collections from a config."""
+"""Pipelines: training, evaluation and data collection from a config."""
 
 import lazy_loader
 

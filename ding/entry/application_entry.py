@@ -41,7 +41,7 @@ from ding.worker.collector.steps import Envs, Samples
 
 Actor = TypeVar("Actor", SampleSerialCollector, EpisodeSerialCollector, ISerialEvaluator)
 Collector = TypeVar("Collector", SampleSerialCollector, EpisodeSerialCollector)
-#: Key of the discount factor in rows of episodes, and what it is where they lack it.
+#: Key of the discount factor in rows of episodes, and its value if they lack it.
 _GAMMA, _DEFAULT_GAMMA = "discount_factor", 0.99
 
 
@@ -56,24 +56,24 @@ def eval(
 ) -> float:
     """Evaluate a policy by its mean return.
 
-    Its weights are ``state_dict``, or else the file ``load_path``, or else the one in the config's
-    ``policy.learn.learner.hook.load_ckpt_before_run`` or ``policy.load_path``, or else those that
-    ``model`` has.
+    The weights are ``state_dict``, else the file ``load_path``, else that of the config's
+    ``policy.learn.learner.hook.load_ckpt_before_run`` or ``policy.load_path``, else those of
+    ``model``.
 
     Args:
         input_cfg: Path of a config file, or ``(main_config, create_config)``.
-        seed: Seed of everything random.
+        seed: Seed of all random number generators.
         env_setting: Env class or function, the collectors' env configs, the evaluators'.
-        model: Network instead of the one that the config describes.
+        model: Network that replaces the config's.
         state_dict: State of the policy's eval mode.
-        load_path: Checkpoint.
+        load_path: Path of a checkpoint.
         replay_path: Folder for videos of the episodes.
 
     Returns:
         Mean return over ``env.n_evaluator_episode`` episodes.
 
     Raises:
-        ConfigError: The config is wrong, or names no weights.
+        ConfigError: The config is invalid, or names no weights.
         CheckpointError: The weights cannot be read or do not fit.
 
     Example:
@@ -98,7 +98,7 @@ def evaluate(
     replay_path: str | None = None,
     strict: Strict = False,
 ) -> list[float]:
-    """The return of each episode of an `eval`; in battles those of the first player."""
+    """The return of each episode, as in `eval`; in battles those of the first player."""
     cfg = _compile(input_cfg, seed, env_setting, model, strict)
 
     def build(env: Envs, policy: Policy, **log: object) -> ISerialEvaluator:
@@ -121,26 +121,26 @@ def collect_demo_data(
     state_dict: State | None = None,
     state_dict_path: str | None = None,
 ) -> None:
-    """Save training samples that a policy collects: as a list of rows, or as HDF5 for a path that
-    ends in ``.hdf5`` or ``.h5`` or with ``policy.collect.data_type='hdf5'``.
+    """Save training samples that a policy collects, as a list of rows; as HDF5 if the path ends in
+    ``.hdf5`` or ``.h5``, or with ``policy.collect.data_type='hdf5'``.
 
-    With the latter, ``a/expert_demos.hdf5`` is written for ``a/expert.pkl``, as offline configs
-    name it.
+    In the latter case, ``a/expert_demos.hdf5`` is written for ``a/expert.pkl``, the name that
+    offline configs expect.
 
     ε-greedy policies act with ``policy.other.eps.collect``, by default greedily.
 
     Args:
         input_cfg: Path of a config file, or ``(main_config, create_config)``.
-        seed: Seed of everything random.
+        seed: Seed of all random number generators.
         collect_count: Number of samples.
         expert_data_path: File to write; ``policy.collect.save_path`` by default.
         env_setting: Env class or function, the collectors' env configs, the evaluators'.
-        model: Network instead of the one that the config describes.
+        model: Network that replaces the config's.
         state_dict: State of the policy's collect mode.
-        state_dict_path: Checkpoint; see `eval` for what counts without.
+        state_dict_path: Path of a checkpoint; for the default see `eval`.
 
     Raises:
-        ConfigError: The config is wrong, or names no weights or file.
+        ConfigError: The config is invalid, or names no weights or file.
         CheckpointError: The weights cannot be read or do not fit, or the file cannot be written.
 
     Example:
@@ -157,7 +157,7 @@ def collect_demo_data(
         raise ConfigError("where to? Pass expert_data_path, or set policy.collect.save_path")
     is_hdf5 = path.endswith(HDF5_ENDINGS) or cfg.policy.collect.get("data_type") == "hdf5"
     data_type = "hdf5" if is_hdf5 else "naive"
-    path = saved_path(path, data_type)  # before anything is collected: it may raise
+    path = saved_path(path, data_type)  # before collection, as it may raise
     weights = state_dict, state_dict_path
     samples = _collect(SampleSerialCollector, collect_count, cfg, env_setting, model, weights)
     _save(path, samples, f"{len(samples)} samples", data_type)
@@ -175,7 +175,7 @@ def collect_episodic_demo_data(
 ) -> None:
     """Save whole episodes that a policy plays, each a list of its transitions.
 
-    Each transition has the policy's ``discount_factor``, so that n-step transitions can be made.
+    Each transition contains the policy's ``discount_factor``, from which n-step ones can be made.
 
     Args:
         collect_count: Number of episodes.
@@ -196,17 +196,17 @@ def collect_episodic_demo_data(
 def episode_to_transitions(
     data_path: str, expert_data_path: str, nstep: int, gamma: float | None = None
 ) -> None:
-    """Turn a file of episodes into one of n-step transitions, a list of rows.
+    """Convert a file of episodes to n-step transitions, saved as a list of rows.
 
     Args:
-        data_path: What `collect_episodic_demo_data` saved.
+        data_path: A file of `collect_episodic_demo_data`.
         expert_data_path: File to write.
-        nstep: Steps that a transition spans; those at an episode's end span fewer.
-        gamma: Discount factor; by default the one of the policy that collected the episodes, or
-            0.99 if the file does not say.
+        nstep: Number of steps per transition; at an episode's end there are fewer.
+        gamma: Discount factor; by default that of the policy that collected the episodes, or 0.99
+            if the file does not contain it.
 
     Raises:
-        DataError: The file holds no episodes.
+        DataError: The file contains no episodes.
     """
     _save_transitions(_read_episodes(data_path), expert_data_path, nstep, gamma)
 
@@ -218,10 +218,10 @@ def episode_to_transitions_filter(
     min_episode_return: float,
     gamma: float | None = None,
 ) -> None:
-    """`episode_to_transitions` of those episodes that return at least so much.
+    """`episode_to_transitions` for the episodes whose return is at least ``min_episode_return``.
 
     Raises:
-        DataError: The file holds no episodes, or none of them is good enough.
+        DataError: The file contains no episodes, or none with such a return.
     """
     episodes = _read_episodes(data_path)
     returns = [
@@ -275,12 +275,12 @@ def _acting(
     build: Callable[..., Actor],
     replay_path: str | None = None,
 ) -> Iterator[Actor]:
-    """A collector or an evaluator of the policy with its weights, which leaves no files.
+    """A collector or evaluator of the policy with its weights, which leaves no files.
 
     Args:
-        weights: The state, or a checkpoint.
+        weights: A state, or the path of a checkpoint.
         role: ``collector`` or ``evaluator``.
-        build: Makes it of an env manager, a policy, and where to log.
+        build: Creates it from an env manager, a policy and the log's destination.
     """
     collects = role == "collector"
     state = _find_weights(cfg, model, *weights)
@@ -293,7 +293,7 @@ def _acting(
         if replay_path is not None:
             env.enable_save_replay(replay_path)
         set_pkg_seed(cfg.seed, use_cuda=cfg.policy.cuda)
-        # Collecting may need what training sets up, such as the scale of values.
+        # Collecting may need attributes that the learn mode sets up, such as the scale of values.
         fields = ["learn", "collect"] if collects else ["eval"]
         policy = create_policy(cfg.policy, model=model, enable_field=fields)
         if state is not None:
@@ -320,7 +320,7 @@ def _collect(
     model: torch.nn.Module | None,
     weights: tuple[State | None, str | None],
 ) -> Any:
-    """Collect `count` samples or episodes, as the kind of collector counts."""
+    """Collect `count` samples or episodes, depending on the collector."""
     own = EasyDict({**kind.default_config(), **cfg.policy.collect.collector})
 
     def build(env: Envs, policy: Policy, **log: Any) -> Collector:
@@ -361,7 +361,7 @@ def _save(path: str, data: Samples | list[Samples], what: str, data_type: str = 
 
 
 class _NoWriter:
-    """Takes all that a ``SummaryWriter`` takes, and drops it."""
+    """Accepts all calls of a ``SummaryWriter``, and ignores them."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *args, **kwargs: None

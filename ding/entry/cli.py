@@ -1,4 +1,4 @@
-"""The command ``ding``. Only what parses the command line is imported before that is done."""
+"""The command ``ding``. Until the command line is parsed, only modules for parsing are imported."""
 
 import contextlib
 import difflib
@@ -53,7 +53,7 @@ Exit status: 0 converged or finished, 1 failed, 2 wrong usage, 130 Ctrl-C, 143 S
 """
 
 
-#: Where the command line is kept as it was given, and whether errors show their tracebacks.
+#: Keys of the given command line, and of the flag to show tracebacks of errors.
 _ARGS, _DEBUG = "ding.args", "ding.debug"
 #: The commands, as ``ding -h`` lists them.
 _COMMANDS = {
@@ -69,7 +69,7 @@ class _Group(Sectioned, click.Group):
         try:
             with StopSignal() as stop:
                 result = super().invoke(ctx)
-            if stop.number is not None:  # the code that caught it has dropped it
+            if stop.number is not None:  # another handler has caught and dropped the exception
                 raise StopNow(stop.number)
             return result
         except DingError as error:
@@ -158,20 +158,20 @@ def main(ctx: click.Context, query: str | None, **options: object) -> None:
 
 
 def _start(ctx: click.Context, **options: object) -> None:
-    """Run with options, some of which the command may not have."""
+    """Run with options; those that the command does not have get defaults."""
     options = {**DEFAULTS, **options, "args": ctx.meta[_ARGS]}
     ctx.meta[_DEBUG] = ctx.meta.get(_DEBUG) or options["debug"]
     check_usage(options)
     if options["plain"] or options["quiet"]:
         os.environ["DING_CONSOLE"] = "quiet" if options["quiet"] else "plain"
-    sys.path.insert(0, os.getcwd())  # where scripts find their modules, too
-    # Torch and all are imported here: not for those who ask for help.
+    sys.path.insert(0, os.getcwd())  # as for scripts
+    # Torch is only imported here, so that help is fast.
     from ding.entry.cli_runs import run
 
     sys.exit(run(options))
 
 
-#: Sections of options that all runs have, and options that a run in a folder has already.
+#: Sections of options that all runs have; and options that a run in a folder has already.
 _COMMON = ("What to run", "How long and where", "Seeds", "Display")
 _OF_NEW_RUNS = (
     *("config", "mode", "resume", "exp_name", "dry_run", "replay_path"),
@@ -278,7 +278,7 @@ def worker(address: str, kind: "Kind", name: str | None, folder: str) -> None:
         raise click.BadParameter(f"{address!r} is not HOST:PORT", param_hint="--join")
     from ding.entry.dist_entry import join
 
-    sys.path.insert(0, os.getcwd())  # where the run's modules may be
+    sys.path.insert(0, os.getcwd())  # the run's modules may be there
     join(host, int(port), kind, name, folder)
 
 

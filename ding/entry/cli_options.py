@@ -1,4 +1,4 @@
-"""Options of runs, by section, and which of them have a meaning in which mode."""
+"""Options of runs, by section, and the modes in which they apply."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -31,10 +31,10 @@ class _Option(Protocol):
 
 
 _PORT = click.IntRange(0, 65535)
-#: So that a slip does not start a million runs.
+#: Protects against starting a million runs by mistake.
 MAX_SEEDS = 1000
 
-# Alone it means true; a value may follow.
+# Without a value it means true.
 _SWITCH: Config = {
     "is_flag": False,
     "flag_value": True,
@@ -44,7 +44,7 @@ _SWITCH: Config = {
 
 
 def seeds(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[int]:
-    """The seeds that ``0,1,2`` or ``0-4`` name, of all times that the option is given."""
+    """The seeds of ``0,1,2`` or ``0-4``, over all occurrences of the option."""
     found: list[int] = []
     for text in ",".join(values).split(",") if values else ():
         match = re.fullmatch(r"\s*(-?\d+)(?:-(\d+))?\s*", text)
@@ -73,7 +73,7 @@ def _whole(ctx: click.Context, param: click.Parameter, value: float | None) -> i
 _STEPS: Config = {"type": click.FloatRange(1, 1e18), "callback": _whole, "metavar": "NUMBER"}
 FILE = click.Path(exists=True, dir_okay=False)
 
-#: The sections of options, as ``ding -h`` and the commands list them, each with its options.
+#: The sections of options in the order of the help, each with its options.
 SECTIONS: dict[str, tuple[_Option, ...]] = {
     "What to run": (
         click.option(
@@ -213,7 +213,7 @@ NAMES = {
     section: tuple(param.name or "" for param in _made(options).params)
     for section, options in SECTIONS.items()
 }
-#: Values of options that a command does not have; the first two are arguments of ``ding train``.
+#: Defaults of options that a command does not have; the first two are arguments of ``ding train``.
 DEFAULTS: Config = {
     "env_id": None,
     "policy": None,
@@ -222,10 +222,10 @@ DEFAULTS: Config = {
 
 
 def run_options(*names: str, without: Collection[str] = ()) -> Callable[[_Command], _Command]:
-    """Decorator: add options of runs.
+    """Decorator: add options of runs to a command.
 
     Args:
-        names: Those of sections, or single ones; by default all.
+        names: Names of sections or of single options; by default all.
         without: Names of options to leave out.
     """
 
@@ -240,11 +240,11 @@ def run_options(*names: str, without: Collection[str] = ()) -> Callable[[_Comman
     return add
 
 
-#: A part that is started by hand, other than its config: a mode of its own.
+#: Modes of parts that are started by hand, without that of their config.
 _PARTS = tuple(f"dist -M {module}" for module in MODULES if module != "config")
 _OF_COLLECTORS = "dist", "dist -M collector"
 _OF_LEARNERS = "dist", "dist -M learner", "dist -M learner_aggregator"
-#: Where an option applies, as text and as modes; ``None`` is the mode that a config implies.
+#: For options, where they apply, as text and as modes; ``None`` is the mode that a config implies.
 _USES: tuple[tuple[str, tuple[str | None, ...], tuple[str, ...]], ...] = (
     ("-m eval", ("eval",), ("replay_path",)),
     ("-m parallel", (None, "parallel"), ("engine", "address")),
@@ -284,10 +284,10 @@ _USES: tuple[tuple[str, tuple[str | None, ...], tuple[str, ...]], ...] = (
 
 
 def check_usage(options: Settings) -> None:
-    """Refuse what has no meaning in the mode, and what does not go together.
+    """Reject options that do not apply in the mode, or cannot be combined.
 
     Raises:
-        click.UsageError: The first that is wrong.
+        click.UsageError: For the first such option.
     """
     mode, module = options["mode"], options["module"]
     place = f"dist -M {module}" if mode == "dist" and module not in (None, "config") else mode
@@ -306,7 +306,7 @@ def check_usage(options: Settings) -> None:
 
 
 def _combinations(mode: str | None, given: set[str]) -> Iterator[tuple[bool, str]]:
-    """Options that exclude or need each other: whether they are wrong, and what to say then.
+    """Options that exclude or need each other: whether they are violated, and the message.
 
     Args:
         given: Names of the options that were given.

@@ -1,4 +1,4 @@
-"""What the command ``ding`` does with its options."""
+"""Executes the command ``ding`` with its options."""
 
 import ast
 import copy
@@ -74,7 +74,7 @@ _PARALLEL_KEYS = {
 
 
 def run(options: Settings) -> int:
-    """Do what the options of `ding.entry.cli.main` say; returns the exit status."""
+    """Run with the options of `ding.entry.cli.main`; returns the exit status."""
     mode, config, load_path = options["mode"], options["config"], options["load_path"]
     if mode == "dist" and options["module"] != "config":
         _launch(options["module"], options)
@@ -133,14 +133,14 @@ def run(options: Settings) -> int:
 def check_settings(
     config: str | None, env_id: str | None, policy: str | None, settings: Sequence[str]
 ) -> None:
-    """Complete the config of a run with these settings, and run nothing.
+    """Complete a run's config with these settings, without running it.
 
     Args:
         config: A config file; without it, `env_id` and `policy`.
-        settings: Each ``path=value``, as for `apply_overrides`.
+        settings: Each ``path=value``, as in `apply_overrides`.
 
     Raises:
-        ConfigError: It is wrong; an unknown key in a setting is, too.
+        ConfigError: The config is invalid, or a setting has an unknown key.
     """
     mode, configs = _find_configs(None, config, env_id, policy)
     written = apply_overrides(configs, settings)
@@ -150,7 +150,7 @@ def check_settings(
 def _find_configs(
     mode: str | None, config: str | None, env_id: str | None, policy: str | None
 ) -> tuple[str | None, _Configs]:
-    """The mode, if it is known, and the configs of a file or of an environment and a policy."""
+    """The mode, if known, and the configs of a file, or of an environment and a policy."""
     if config is None:
         return mode, list(quick_config(env_id, policy))
     configs = read_configs(config, with_system=mode in ("parallel", "dist") if mode else None)
@@ -160,13 +160,13 @@ def _find_configs(
 
 
 def read_configs(path: str, with_system: bool | None = False) -> _Configs:
-    """The dicts that a config file defines; modules in its folder can be imported from now on.
+    """The dicts that a config file defines; modules in its folder become importable.
 
     Args:
-        with_system: Whether the system config is one of them; None: if the file defines it.
+        with_system: Whether to include the system config; None: if the file defines it.
     """
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    # Once: a file may change dicts that it imports, and an imported module runs once only.
+    # Once: a file may modify dicts that it imports, and an imported module runs only once.
     names = read_config_directly(path)
     configs = list(main_and_create(path, names))
     if with_system or (with_system is None and "system_config" in names):
@@ -178,7 +178,7 @@ def read_configs(path: str, with_system: bool | None = False) -> _Configs:
 
 
 def rename(configs: _Configs, exp_name: str) -> None:
-    """Give the run another folder; what the system config keeps in it moves along."""
+    """Change the run's folder, also in the system config's paths within it."""
     main, _, *systems = configs
     exp_name = run_folder({"exp_name": exp_name})
     for system in systems:
@@ -187,10 +187,10 @@ def rename(configs: _Configs, exp_name: str) -> None:
 
 
 def _suiting_mode(main: Settings, create: Settings) -> str:
-    """The mode that the policy wants, and what its config says that it learns from."""
+    """The pipeline mode of a policy, and the key that says what it learns from."""
     if main.get("bco"):
         return ObservationPipeline.mode
-    # Copies: types that are missing are filled in.
+    # Copies, since missing types are filled in.
     parts = find_parts(EasyDict(plain(create)), EasyDict(plain(main)), {"env": None})
     on_policy = at(main, "policy.on_policy")
     if on_policy is None:
@@ -221,7 +221,7 @@ def _wrappers_of(env: Settings) -> list[str]:
 
 
 def _set_start(configs: _Configs, config: str | None, load_path: str | None, resume: bool) -> None:
-    """Write where training begins into the config, which other options may change."""
+    """Write where training starts into the config; called before other options change it."""
     if not resume and not load_path:
         return
     main = configs[0]
@@ -233,18 +233,18 @@ def _set_start(configs: _Configs, config: str | None, load_path: str | None, res
     *_, learn, _, hook = sections
     if resume:
         learn["resume_training"] = True
-        # The run's own state, not what it began with.
+        # From the run's own state, not from the checkpoint with which it began.
         hook["load_ckpt_before_run"] = ""
         folder = os.path.dirname(os.path.abspath(config)) if config else ""
         is_own = os.path.abspath(main.get("exp_name") or "") == folder
         if os.path.isdir(os.path.join(folder, "ckpt")) and not is_own:
-            rename(configs, folder)  # started from somewhere else
+            rename(configs, folder)  # the current directory has changed
     if load_path:
         hook["load_ckpt_before_run"] = load_path
 
 
 def _print_config(mode: str, configs: _Configs, seed: int, strict: Strict) -> None:
-    """Print the whole config as a run would have it: a script that runs as it is."""
+    """Print the complete config of a run, as an executable script."""
     cfg, notes = _completed(mode, configs, seed, strict)
     with tempfile.TemporaryDirectory(prefix="ding-") as folder:
         path = os.path.join(folder, "config.py")
@@ -255,7 +255,7 @@ def _print_config(mode: str, configs: _Configs, seed: int, strict: Strict) -> No
 
 
 def _completed(mode: str, configs: _Configs, seed: int, strict: Strict) -> tuple[EasyDict, Notes]:
-    """The whole config as a run would have it."""
+    """The complete config of a run."""
     if mode in ("parallel", "dist"):
         notes = Notes()
         main, create, system = configs
@@ -271,7 +271,7 @@ def evaluate_trained(
 
     Args:
         name: The folder, or ``zoo:NAME``.
-        settings: ``PATH=VALUE``, for its config.
+        settings: ``PATH=VALUE``, changes of its config.
     """
     found = find_trained(name)
     configs = read_configs(found.config)
@@ -282,7 +282,7 @@ def evaluate_trained(
 
 
 def list_zoo() -> None:
-    """Print what the zoo has."""
+    """Print the contents of the zoo."""
     rows = [("name", "policy", "env", "return", "goal")]
     for name in zoo_names():
         facts = zoo_facts(name)
@@ -309,7 +309,7 @@ def _evaluate(
 
 
 def _prepare_parts(configs: _Configs, seed: int, strict: Strict, options: Settings) -> None:
-    """Write the config of parts that are started by hand: ``-m dist -M config``."""
+    """Write the config for parts that are started by hand: ``-m dist -M config``."""
     config, notes = _completed("dist", configs, seed, strict)
     print_notes(notes)
     hosts, ports = (
@@ -331,7 +331,7 @@ def _launch(module: str, options: Settings) -> None:
 
 
 def _override_keys(configs: Sequence[Config], options: Settings) -> set[str]:
-    """Write the options that are keys of a parallel config into it; returns their paths."""
+    """Write options that are keys of a parallel config into it; returns their paths."""
     given = {key: options[name] for name, key in _PARALLEL_KEYS.items()}
     return apply_overrides(
         configs, [f"{key}={value!r}" for key, value in given.items() if value is not None]
@@ -339,19 +339,18 @@ def _override_keys(configs: Sequence[Config], options: Settings) -> set[str]:
 
 
 def apply_overrides(configs: Sequence[Config], settings: Iterable[str]) -> set[str]:
-    """Write settings into the configs, in place, and remove other places of the same setting.
+    """Write settings into the configs, in place, and remove the same setting at other places.
 
     Args:
-        configs: The main config, that of types, and in parallel mode that of the system.
+        configs: The main config, the create config, and in parallel mode the system config.
         settings: Each ``path=value``; a path begins in the main config, or with
-            ``create_config.`` or ``system_config.``. A value is Python or YAML, and text if it is
-            neither.
+            ``create_config.`` or ``system_config.``. A value is Python or YAML, else a string.
 
     Returns:
-        The paths: an unknown key there is an error when the config is compiled.
+        The paths; unknown ones are errors when the config is compiled.
 
     Raises:
-        ConfigError: Another form, or a path through a value.
+        ConfigError: A setting has another form, or its path passes through a value.
     """
     named = dict(zip(("main_config", "create_config", "system_config"), configs))
     whole = {**configs[0], **named}
@@ -384,7 +383,7 @@ def apply_overrides(configs: Sequence[Config], settings: Iterable[str]) -> set[s
 
 
 def parse_value(text: str) -> Any:
-    """The value that a text on the command line means."""
+    """Parse a value of the command line."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):

@@ -1,4 +1,4 @@
-"""Building what a serial run consists of, from a compiled config."""
+"""Builds the parts of a serial run from a compiled config."""
 
 import contextlib
 import logging
@@ -77,7 +77,7 @@ class Components:
     own_states: dict[str, tuple[object, OwnState]] = field(default_factory=dict)
 
     def close(self) -> None:
-        """Close everything that holds processes, files or threads, even if one cannot be."""
+        """Close all processes, files and threads, even if closing one of them fails."""
         with contextlib.ExitStack() as stack:
             for part in (self.replay_buffer, self.learner, self.evaluator, self.collector):
                 _close_later(stack, part)
@@ -110,7 +110,7 @@ def load_config(
 
 
 def seed_envs(manager: Envs, seed: int, role: str, dynamic_seed: bool | None = True) -> None:
-    """Seed an env manager with the streams that belong to its role in the run of `seed`."""
+    """Seed an env manager for its role in the run with `seed`."""
     manager.seed(env_seeds(seed, role, manager.env_num), dynamic_seed=dynamic_seed)
 
 
@@ -119,7 +119,7 @@ def make_env_manager(cfg: EasyDict, env_setting: EnvSetting | None, evaluate: bo
 
     Args:
         env_setting: Env class or function, the collectors' env configs, the evaluators'; ``None``
-            for those of the config.
+            for the config's.
     """
     if env_setting is None:
         env_fn, *cfgs = get_vec_env_setting(cfg.env, collect=not evaluate, eval_=evaluate)
@@ -143,7 +143,7 @@ def build_components(
 
     Args:
         mode: See `Components`.
-        replays: Whether it learns from a replay buffer; by default as the policy wants.
+        replays: Whether it learns from a replay buffer; by default the policy decides.
     """
     if replays is None:
         replays = not cfg.policy.on_policy
@@ -151,7 +151,7 @@ def build_components(
     collector_env = make_env_manager(cfg, env_setting, evaluate=False)
     evaluator_env = make_env_manager(cfg, env_setting, evaluate=True)
     seed_envs(collector_env, cfg.seed, "collector", dynamic_seed)
-    # The same episodes in each evaluation, so that their results can be compared.
+    # The same episodes in each evaluation, so that results are comparable.
     seed_envs(evaluator_env, cfg.seed, "evaluator", dynamic_seed=False)
     with contextlib.ExitStack() as opened:
         _close_later(opened, collector_env)
@@ -189,7 +189,7 @@ def build_components(
         if cfg.get("reward_model"):
             reward_model = _reward_model(cfg, policy, collector, collector_env, writer)
             learner.reward_model = reward_model
-        # Complete: `Components.close` closes them from here on.
+        # All parts exist: `Components.close` closes them from here on.
         opened.pop_all()
     return Components(
         *(cfg, policy, learner, collector, collector_env, collect_policy),
@@ -203,7 +203,7 @@ def build_components(
 def _reward_model(
     cfg: EasyDict, policy: Policy, collector: Any, env: Envs, writer: SummaryWriter
 ) -> BaseRewardModel:
-    """The reward model of a run; the collector gives it all that it collects."""
+    """The reward model of a run; the collector passes it all transitions."""
     kind, type_ = cfg.policy.collect.collector.type, cfg.reward_model.get("type")
     if not type_:
         known = ", ".join(sorted(REWARD_MODEL_REGISTRY.query()))
@@ -234,7 +234,7 @@ def _reward_model(
 
 
 def load_weights(mode: Mode, state: State, source: str, whose: str = "this policy") -> None:
-    """Load saved weights into one of a policy's modes; a `CheckpointError` if they do not fit."""
+    """Load saved weights into a policy's mode; raises `CheckpointError` if they do not fit."""
     try:
         mode.load_state_dict(state)
     except (KeyError, RuntimeError, ValueError, TypeError) as error:
@@ -245,13 +245,13 @@ def load_weights(mode: Mode, state: State, source: str, whose: str = "this polic
 
 
 def _close_later(stack: contextlib.ExitStack, part: object) -> None:
-    # Parts that users wrote need not have anything to close.
+    # Custom parts may have no `close`.
     if hasattr(part, "close"):
         stack.callback(part.close)
 
 
 def players(cfg: EasyDict, policy: Policy, env: Envs) -> tuple[Mode, Mode]:
-    """Modes that collect and that are evaluated: in battles lists, with one for each player."""
+    """The modes to collect with and to evaluate; in battles lists with one mode per player."""
     collect_policy: Mode | list[Mode] = policy.collect_mode
     eval_policy: Mode | list[Mode] = policy.eval_mode
     count = cfg.env.get("player_num", 2)
@@ -274,7 +274,7 @@ def players(cfg: EasyDict, policy: Policy, env: Envs) -> tuple[Mode, Mode]:
 
 
 def episode_returns(info: Result) -> list[float]:
-    """Returns of the episodes of an evaluation; in battles those of the first player."""
+    """Returns of an evaluation's episodes; in battles those of the first player."""
     if isinstance(info, Mapping):
         return [float(value) for value in info.get("eval_episode_return", ())]
     battles = isinstance(info, list) and info and isinstance(info[0], list)
@@ -282,7 +282,7 @@ def episode_returns(info: Result) -> list[float]:
 
 
 def _opponent_space(space: spaces.Space[object]) -> spaces.Space[object]:
-    """The second player's part of an action space of all players; any other space as it is."""
+    """The second player's part of an action space of all players; other spaces unchanged."""
     if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim > 1:
         return spaces.MultiDiscrete(space.nvec[1], start=space.start[1])
     if isinstance(space, spaces.MultiDiscrete):
@@ -293,7 +293,7 @@ def _opponent_space(space: spaces.Space[object]) -> spaces.Space[object]:
 
 
 def optimizer_options(policy: object) -> Options:
-    """The options of a policy's optimisers: all of their groups but the parameters."""
+    """The options of a policy's optimisers: all entries of their groups except parameters."""
     return {
         name: [
             {key: value for key, value in group.items() if key != "params" and _is_plain(value)}
@@ -304,12 +304,12 @@ def optimizer_options(policy: object) -> Options:
 
 
 def keep_configured(policy: object, built: Options, built_before: Options) -> None:
-    """After a state was loaded, use the options that the config has changed since.
+    """After a state was loaded, apply options that the config has changed since.
 
     Args:
         policy: The policy, with the state's options.
-        built: The options by the config of now, before anything was loaded.
-        built_before: Those by the config when the state was saved.
+        built: The options by the current config, before any state was loaded.
+        built_before: The options by the config at the time of saving.
     """
     for name, optimizer in _optimizers(policy).items():
         groups = zip(optimizer.param_groups, built.get(name, ()), built_before.get(name, ()))
@@ -318,7 +318,7 @@ def keep_configured(policy: object, built: Options, built_before: Options) -> No
                 if key not in before or value == before[key]:
                     continue
                 loaded = group.get(key)
-                # By as much as a schedule had moved the old one, the new one is moved, too.
+                # Scale the new value as a schedule had scaled the old one.
                 moved = type(loaded) is float and type(value) is float and before[key]
                 group[key] = value * (loaded / before[key]) if moved else value
 

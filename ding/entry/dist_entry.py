@@ -44,7 +44,7 @@ _NO_REPLICAS = (
     "workers in Kubernetes join by the coordinator's address: scale a deployment of "
     "`ding worker --join HOST:PORT` (docs/parallel.md has its manifest)"
 )
-#: Kinds of which a run may get more workers than its config has.
+#: Kinds of workers of which a run may get more than its config lists.
 _FURTHER = ("learner", "collector")
 
 
@@ -59,23 +59,23 @@ def dist_prepare_config(
     learner_port: int,
     collector_port,
 ) -> str:
-    """Compile a config for parts that are started by hand, and make the run's key.
+    """Compile a config for parts that are started by hand, and create the run's key.
 
-    Workers without a port take a free one when they start, and join the coordinator.
+    Workers without a port choose a free one when they start, and join the coordinator.
 
     Args:
         filename: Config file with ``main_config``, ``create_config`` and ``system_config``.
-        seed: Seed of everything random.
+        seed: Seed of all random number generators.
         platform: ``local``, which also means named hosts.
         coordinator_host: Host of the coordinator; the loopback address if empty.
         learner_host: Hosts of the learners, separated by commas.
-        collector_host: Those of the collectors.
+        collector_host: Hosts of the collectors, separated by commas.
         coordinator_port: The coordinator's port; a free one if empty.
         learner_port: The learners' port.
         collector_port: The collectors' port.
 
     Returns:
-        Path of the compiled config, which every part is to be given.
+        Path of the compiled config, which every part needs.
     """
     check_platform(platform)
     notes = Notes()
@@ -89,7 +89,7 @@ def dist_prepare_config(
 
 
 def prepare(config: EasyDict, hosts: tuple[Any, Any, Any], ports: tuple[Any, Any, Any]) -> str:
-    """Place the parts of a completed config, save it, and say what to start now."""
+    """Assign hosts and ports to a completed config's parts, save it, and print what to start."""
     is_started_by_engine = has_own_engine(config.system)
     if not is_started_by_engine:
         check_shared_paths(config)
@@ -119,13 +119,13 @@ def dist_launch_coordinator(
     disable_flask_log: bool,
     enable_total_log: bool = False,
 ) -> None:
-    """Run the coordinator of a compiled config to the run's end; one that was killed continues.
+    """Run the coordinator of a compiled config to the run's end; a killed one resumes.
 
     Args:
-        filename: What `dist_prepare_config` returned.
-        seed: Seed of its draws.
-        coordinator_port: Port instead of the config's.
-        disable_flask_log: Whether the server keeps single requests out of the log.
+        filename: Path from `dist_prepare_config`.
+        seed: Seed of its random numbers.
+        coordinator_port: Replaces the config's port.
+        disable_flask_log: Whether to leave single requests out of the log.
         enable_total_log: Whether to log more than warnings.
 
     Raises:
@@ -143,17 +143,17 @@ def dist_launch_learner(
     name: str | None = None,
     disable_flask_log: bool = True,
 ) -> None:
-    """Run a learner of a compiled config until the coordinator lets it go.
+    """Run a learner of a compiled config until the coordinator releases it.
 
     Args:
-        filename: What `dist_prepare_config` returned.
-        seed: Seed of its draws.
-        learner_port: Port instead of the config's.
+        filename: Path from `dist_prepare_config`.
+        seed: Seed of its random numbers.
+        learner_port: Replaces the config's port.
         name: Its name, such as ``learner1``; the first if not given.
-        disable_flask_log: Whether the server keeps single requests out of the log.
+        disable_flask_log: Whether to leave single requests out of the log.
 
     Raises:
-        RunError: It could not go on.
+        RunError: The learner failed.
         SystemExit: SIGINT or SIGTERM ended it.
     """
     config = read_part(filename, seed, disable_flask_log)
@@ -167,7 +167,7 @@ def dist_launch_collector(
     name: str | None = None,
     disable_flask_log: bool = True,
 ) -> None:
-    """Run a collector of a compiled config; arguments as for `dist_launch_learner`."""
+    """Run a collector of a compiled config; arguments as in `dist_launch_learner`."""
     config = read_part(filename, seed, disable_flask_log)
     launch("collector", config, name, port=collector_port)
 
@@ -180,7 +180,7 @@ def dist_launch_learner_aggregator(
     name: str | None = None,
     disable_flask_log: bool = True,
 ) -> None:
-    """Nothing: the coordinator treats the processes of a learner as one worker, and says so."""
+    """Only prints a message: the coordinator treats a learner's processes as one worker."""
     launch("learner_aggregator", read_part(filename, seed, disable_flask_log), name)
 
 
@@ -191,11 +191,11 @@ def dist_launch_spawn_learner(
     name: str | None = None,
     disable_flask_log: bool = True,
 ) -> None:
-    """Run all processes of a learner on this machine: one for each GPU that the config names.
+    """Run all processes of a learner on this host: one for each GPU in the config.
 
     Args:
-        learner_port: Port of the first one, and so on upwards; else free ones.
-        name: The learner's first process, such as ``learner0``; other arguments as for
+        learner_port: Port of the first process, others count up from it; free ports if not given.
+        name: The learner's first process, such as ``learner0``; other arguments as in
             `dist_launch_learner`.
     """
     config = read_part(filename, seed, disable_flask_log)
@@ -213,13 +213,13 @@ def launch(
 
     Args:
         module: A kind of part, or ``spawn_learner``: all processes of a learner.
-        name: Its name. A worker that the config does not list is like the first of its kind.
-        host: Instead of the config's.
-        port: Likewise.
+        name: Its name. A worker that the config does not list is copied from the first of its kind.
+        host: Replaces the config's host.
+        port: Replaces the config's port.
 
     Raises:
-        ConfigError: It is a worker, which the run's engine starts itself.
-        RunError: It could not go on.
+        ConfigError: The part is a worker that the run's engine starts itself.
+        RunError: The part failed.
         SystemExit: SIGINT or SIGTERM ended it.
     """
     system = config.system
@@ -270,7 +270,7 @@ def _entry_of(config: EasyDict, kind: str, name: str | None) -> EasyDict:
 
 
 def _find_coordinator(config: EasyDict, name: str) -> None:
-    """Look for the coordinator of a run on one machine, or one that chooses its port."""
+    """Find the coordinator of a run on one host, or one that chooses its port."""
     coordinator = config.system.coordinator
     if coordinator.port not in OPEN_PORTS:
         return
@@ -286,7 +286,7 @@ def _find_coordinator(config: EasyDict, name: str) -> None:
 def read_part(
     filename: str, seed: int | None, disable_flask_log: bool, total_log: bool = False
 ) -> EasyDict:
-    """The compiled config of a part; see `dist_launch_coordinator`, but that the seed may stay."""
+    """A part's compiled config; as in `dist_launch_coordinator`, but ``seed`` may be None."""
     config = read_compiled(filename)
     config.main.seed = config.main.seed if seed is None else seed
     config.system.logs = {"total": total_log, "flask": not disable_flask_log}
@@ -299,19 +299,19 @@ def read_part(
 def join(host: str, port: int, kind: Kind, name: str | None = None, folder: str = ".") -> None:
     """Run a worker that joins a run, in this process, until its end.
 
-    Its config comes from the coordinator; samples, weights and states are in the run's folders,
-    which this host has to share.
+    The coordinator provides its config; samples, weights and states are in the run's folders, which
+    this host must share.
 
     Args:
         host: The coordinator's host.
         port: The coordinator's port.
         kind: ``collector`` or ``learner``.
-        name: Such as ``collector7``; one that no other worker has if not given.
-        folder: With the run's key, if that is not in ``DING_RUN_KEY``.
+        name: Such as ``collector7``; by default a name that no other worker has.
+        folder: Folder with the run's key, unless ``DING_RUN_KEY`` contains it.
 
     Raises:
-        ConfigError: No key, or this host does not have the run's folder.
-        RunError: The coordinator refuses, or the worker could not go on.
+        ConfigError: There is no key, or this host does not have the run's folder.
+        RunError: The coordinator rejects the worker, or the worker failed.
         SystemExit: SIGINT or SIGTERM ended it.
     """
     key = read_run_key(folder)
@@ -343,10 +343,10 @@ def dist_add_replicas(
     gpus: int | None,
     memory: str | None,
 ) -> None:
-    """Gone, as are the next two: scale a deployment of ``ding worker --join HOST:PORT``.
+    """Removed, as are the next two: scale a deployment of ``ding worker --join HOST:PORT`` instead.
 
     Raises:
-        ConfigError: Always; says so.
+        ConfigError: Always, with this advice.
     """
     raise ConfigError(_NO_REPLICAS)
 

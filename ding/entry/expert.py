@@ -1,4 +1,4 @@
-"""Demonstrations: an expert that plays in the run's environments, or a file of transitions."""
+"""Demonstrations: from an expert that plays in the run's environments, or from a file."""
 
 import contextlib
 import dataclasses
@@ -35,19 +35,19 @@ from ding.utils.types import Settings, Tree
 from ding.worker import SampleSerialCollector
 from ding.worker.collector.steps import Mode
 
-#: Steps of an expert where the config does not set `policy.expert_random_collect_size`.
+#: Steps of an expert if the config does not set `policy.expert_random_collect_size`.
 DEFAULT_COUNT = 5000
-#: Turns columns of trajectories and their lengths into training samples.
+#: Converts columns of trajectories and their lengths to training samples.
 Cut = Callable[[dict[str, Tree], np.ndarray], dict[str, Tree]]
 
 
 class ExpertPipeline(SerialPipeline):
-    """Trains with an expert, which is found before training unless the caller has done so.
+    """Trains with an expert, which is loaded before training unless the caller has done so.
 
     Attributes:
-        columns: What is read of a file ``policy.collect.data_path``, which takes the place of an
-            expert; empty where no such file is read.
-        expert: Its policy, or its transitions.
+        columns: Columns to read from the file ``policy.collect.data_path``, which replaces an
+            expert; empty if no such file is read.
+        expert: The expert's policy, or its transitions.
     """
 
     columns: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class ExpertPipeline(SerialPipeline):
     def find_expert(
         self, expert_cfg: InputConfig | None = None, model: torch.nn.Module | None = None
     ) -> None:
-        """Load the expert by the caller's arguments, or else by the config."""
+        """Load the expert according to the arguments, or else to the config."""
         self._is_given = expert_cfg is not None or model is not None
         self.expert = self.found(expert_cfg, model)
 
@@ -74,11 +74,11 @@ class ExpertPipeline(SerialPipeline):
         if self.expert is None:
             self.find_expert()
         if self._is_given:
-            parts.mode = ""  # no command can resume it
+            parts.mode = ""  # no command can resume the run
 
     @property
     def count(self) -> int:
-        """How many demonstrations there are, or are to be played."""
+        """Number of demonstrations in the file, or to be played."""
         if isinstance(self.expert, Columns):
             return len(self.expert)
         return self.cfg.policy.get("expert_random_collect_size") or DEFAULT_COUNT
@@ -92,16 +92,16 @@ class ExpertPipeline(SerialPipeline):
         noise: float = 0.0,
         writer: SummaryWriter | None = None,
     ) -> Columns:
-        """Training samples of what an expert does in the run's environments.
+        """Training samples of an expert that acts in the run's environments.
 
-        Its environments and the noise have their own seeds: what it plays depends on the run's
-        seed alone.
+        Its environments and the noise have separate seeds: the samples depend only on the run's
+        seed.
 
         Args:
-            mode: Collect mode of the policy that is trained; it is reset at the end.
-            cut: What makes samples of transitions, by default as ``mode`` does.
-            noise: Share of random actions in place of the expert's.
-            writer: Where the collector logs.
+            mode: Collect mode of the trained policy; it is reset at the end.
+            cut: Converts transitions to samples; by default as ``mode`` does.
+            noise: Fraction of random actions that replace the expert's.
+            writer: Writer of the collector's scalars.
         """
         cfg = self.cfg
         if cut is not None and mode.batched is None:
@@ -142,14 +142,14 @@ def load_expert(
     """An expert policy with its weights, ready to evaluate.
 
     Args:
-        path: A checkpoint, the folder of a run, or ``zoo:NAME``; not needed with ``model``.
+        path: A checkpoint, a run's folder, or ``zoo:NAME``; not needed with ``model``.
         key: The config key of ``path``, for messages.
-        expert_cfg: Config of the expert; by default that of the run that ``path`` belongs to.
+        expert_cfg: Config of the expert; by default that of the run to which ``path`` belongs.
         model: The expert's network with its weights.
-        usual_cfg: Config of the expert where neither is known.
+        usual_cfg: Config of the expert if neither is known.
 
     Raises:
-        ConfigError: No path and no model, or no config of the expert.
+        ConfigError: There is no path and no model, or no config of the expert.
         CheckpointError: The weights cannot be read, or do not fit.
     """
     if not path and model is None:
@@ -184,15 +184,16 @@ def load_expert(
 
 
 def read_transitions(path: str, key: str, cfg: Settings, required: Sequence[str]) -> Columns:
-    """Demonstrations of a file: the columns ``required``, checked against the policy's config.
+    """Read demonstrations from a file: the columns ``required``, checked against the config.
 
     Args:
-        path: What `ding.entry.collect_demo_data` saved, or another data set of transitions of the
+        path: A file of `ding.entry.collect_demo_data`, or another data set of transitions of the
             type ``policy.collect.data_type``.
         key: The config key of ``path``, for messages.
 
     Raises:
-        DataError: A column is absent, has NaN, or does not fit the shapes of ``policy.model``.
+        DataError: A column is missing, contains NaN, or does not fit the shapes of
+            ``policy.model``.
     """
     source = f"the demonstrations {path!r} ({key})"
     collect = {**cfg["policy"]["collect"], "data_path": path}
@@ -213,18 +214,18 @@ def read_transitions(path: str, key: str, cfg: Settings, required: Sequence[str]
 
 
 def as_samples(data: Columns, cut: Cut) -> Columns:
-    """Transitions of a data set as training samples, in the form of those that are collected."""
+    """Convert a data set's transitions to training samples in the form of collected ones."""
     columns, lengths = in_trajectories(data)
     return sample_columns(cut({**columns, "collect_iter": np.zeros(len(data), np.int64)}, lengths))
 
 
 def _played_by(expert: Mode, policy: Mode, cut: Cut | None, noise: float, seed: int) -> Mode:
-    """A collect mode that makes the samples of ``policy`` from what the expert does."""
+    """A collect mode in which the expert acts, and which makes the samples of ``policy``."""
 
     generator = torch.Generator().manual_seed(seed)
 
     def disturbed(action: Tensor, output: Mapping[str, Tensor]) -> Tensor:
-        # Some are replaced by other choices, or uniformly in [-1, 1].
+        # Noise: replace some actions by other choices, or uniformly in [-1, 1].
         if not noise:
             return action
         if action.is_floating_point():
@@ -268,7 +269,7 @@ def _played_by(expert: Mode, policy: Mode, cut: Cut | None, noise: float, seed: 
 
 
 def bare(mode: Mode) -> Mode:
-    """A collect mode whose transitions hold nothing of the policy's own."""
+    """A collect mode whose transitions contain no policy outputs."""
     found = mode._replace()
     if mode.batched is not None:
         found.batched = dataclasses.replace(mode.batched, transition_outputs=())

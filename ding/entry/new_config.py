@@ -1,4 +1,4 @@
-"""A new config file for an environment and a policy: ``ding init``."""
+"""Writes a new config file for an environment and a policy: ``ding init``."""
 
 import json
 import os
@@ -15,14 +15,14 @@ _WIDTH = 100
 
 
 def write_new_config(path: str, env_id: str | None, policy: str | None) -> str:
-    """Write a config that trains a policy in an environment, with the meaning of each key.
+    """Write a config that trains a policy in an environment, with comments on all keys.
 
     Args:
-        env_id: By default one that suits the policy.
-        policy: By default one that suits the environment.
+        env_id: By default an environment that suits the policy.
+        policy: By default a policy that suits the environment.
 
     Returns:
-        The command that trains with it.
+        The command that trains with the config.
 
     Raises:
         ConfigError: The file exists or is none of Python, no such environment, or a policy that

@@ -1,4 +1,4 @@
-"""Training with a coordinator, learners and collectors as processes on one machine."""
+"""Training with a coordinator, learners and collectors as processes on one host."""
 
 import contextlib
 import multiprocessing
@@ -44,23 +44,23 @@ def parallel_pipeline(
     strict: Strict = False,
     callbacks: GivenCallbacks = None,
 ) -> None:
-    """Train with a coordinator, learners and collectors until the commander says converged.
+    """Train with a coordinator, learners and collectors until the commander reports convergence.
 
-    Processes that die are started again; what they print is in ``<exp_name>/log/<name>``.
+    Processes that die are restarted; their output is in ``<exp_name>/log/<name>``.
 
     Args:
-        input_cfg: Path of a config file, or ``(main_config, create_config, system_config)``; of a
-            config without the last, that of a serial run, the parts run on this host.
-        seed: Seed of everything random.
-        enable_total_log: Whether workers also log what is not a warning.
-        disable_flask_log: Whether servers keep single requests out of the logs.
-        strict: Whether keys of the config that are not known are errors, rather than reported: all,
-            or those at or under these paths.
-        callbacks: Called by the coordinator, in its process, in addition to the ``callbacks`` of
-            the config: as for `ding.entry.serial_pipeline`.
+        input_cfg: Path of a config file, or ``(main_config, create_config, system_config)``. With a
+            serial run's config, which has no ``system_config``, the parts run on this host.
+        seed: Seed of all random number generators.
+        enable_total_log: Whether workers log more than warnings.
+        disable_flask_log: Whether to leave single requests out of the logs.
+        strict: Whether unknown config keys are errors instead of warnings: all, or those at or
+            under these paths.
+        callbacks: Called by the coordinator, in its process, in addition to the config's
+            ``callbacks``, as in `ding.entry.serial_pipeline`.
 
     Raises:
-        ConfigError: What is wrong with the config, before anything is started.
+        ConfigError: The config is invalid; raised before anything is started.
         RunError: The run failed.
         SystemExit: SIGINT or SIGTERM ended the run, after its state was saved.
 
@@ -96,7 +96,7 @@ def parallel_pipeline(
 
 
 def print_notes(notes: Notes) -> None:
-    """Say on the terminal what a config's user should know."""
+    """Print notes on the config."""
     if notes.text:
         print(notes.text, file=sys.stderr, flush=True)
 
@@ -104,10 +104,10 @@ def print_notes(notes: Notes) -> None:
 def read_parallel(
     input_cfg: ParallelConfig,
 ) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]:
-    """The three parts of a config, from a file or as they are.
+    """The three parts of a config, from a file or given directly.
 
     Raises:
-        ConfigError: It is neither, or a part is missing.
+        ConfigError: It has another form, or a part is missing.
     """
     if isinstance(input_cfg, str | os.PathLike):
         return read_config_with_system(os.fspath(input_cfg))
@@ -124,15 +124,15 @@ def read_parallel(
 
 
 def run_in_folders(config: EasyDict, mode: str, run: Callable[[str], Ending]) -> Ending:
-    """What is around each run of several parts: its folders, its key, its record and its report.
+    """Run several parts, with the run's folders, key, record and report.
 
     Args:
         config: ``main`` and ``system``.
         mode: ``parallel`` or ``dist``.
-        run: Runs it to the end, with the run's key.
+        run: Runs the parts to the end, given the run's key.
 
     Returns:
-        How it ended, which is printed, too.
+        How the run ended; also printed.
 
     Raises:
         ConfigError: A folder cannot be written.
@@ -143,7 +143,7 @@ def run_in_folders(config: EasyDict, mode: str, run: Callable[[str], Ending]) ->
             ending = run(make_run_key(exp_name))
             if ending.status == "failed":
                 folders.leave_if_unstarted()
-    except StopNow as signalled:  # no supervisor was running that could end it in good order
+    except StopNow as signalled:  # no supervisor was running that could end the run normally
         ending = ending or signalled.ending.because(f"{signalled}, before the run was up")
     settle_record(exp_name, ending)
     print_ending(config.main, ending, mode)
@@ -154,13 +154,13 @@ def run_in_folders(config: EasyDict, mode: str, run: Callable[[str], Ending]) ->
 
 
 def run_learner(config: EasyDict, seed: int, start_learner_event: Any, close_learner_event: Any):
-    """Run one learner until it has to close; what `launch_learner` starts.
+    """Run one learner until it must end; `launch_learner` starts this function.
 
     Args:
         config: The learner's entry in a compiled config (``config.system.learner0``).
-        seed: Seed of its draws.
+        seed: Seed of its random numbers.
         start_learner_event: Set as soon as it listens.
-        close_learner_event: It ends when this is set, or when its master shuts it down.
+        close_learner_event: Ends the learner when it is set; so does its master.
     """
     handle = _EventHandle(start_learner_event, close_learner_event)
     entry = EasyDict(config)
@@ -178,10 +178,10 @@ def launch_learner(
     """Start a learner's process.
 
     Args:
-        seed: Seed of its draws.
-        config: The learner's entry in a compiled config, or the whole one.
+        seed: Seed of its random numbers.
+        config: The learner's entry in a compiled config, or a complete compiled config.
         filename: File with a compiled config, instead of ``config``.
-        name: The learner's name in a whole config; the first one if not given.
+        name: The learner's name in a complete config; the first one if not given.
 
     Returns:
         The process, the event that is set as soon as it listens, and the event that ends it.
@@ -192,7 +192,7 @@ def launch_learner(
 def run_collector(
     config: EasyDict, seed: int, start_collector_event: Any, close_collector_event: Any
 ):
-    """Run one collector until it has to close; arguments as for `run_learner`."""
+    """Run one collector until it must end; arguments as in `run_learner`."""
     run_learner(config, seed, start_collector_event, close_collector_event)
 
 
@@ -202,7 +202,7 @@ def launch_collector(
     filename: str | None = None,
     name: str | None = None,
 ) -> list[Any]:
-    """Start a collector's process; arguments and result as for `launch_learner`."""
+    """Start a collector's process; arguments and result as in `launch_learner`."""
     return _launch("collector", run_collector, seed, config, filename, name)
 
 
@@ -216,12 +216,12 @@ def launch_coordinator(
     """Run a coordinator in this process until the run has ended.
 
     Args:
-        seed: Seed of its draws.
+        seed: Seed of its random numbers.
         config: A compiled config (``main`` and ``system``).
-        filename: File with one, instead of ``config``.
-        learner_handle: What `launch_learner` returned, for each learner: the coordinator
-            begins when they listen, and ends them when it ends.
-        collector_handle: The same for collectors.
+        filename: File with a compiled config, instead of ``config``.
+        learner_handle: The results of `launch_learner`, one per learner: the coordinator begins
+            when they listen, and ends them at its end.
+        collector_handle: The results of `launch_collector`.
 
     Raises:
         RunError: The run failed.
@@ -246,7 +246,7 @@ def launch_coordinator(
 
 
 class _EventHandle(PartHandle):
-    """Of a worker whose parent has two events instead of a pipe for messages."""
+    """Handle of a worker whose parent has two events instead of a pipe for messages."""
 
     def __init__(self, started: Any, closing: Any) -> None:
         super().__init__(None)
@@ -263,14 +263,14 @@ class _EventHandle(PartHandle):
 
 class PipeEvent:
     """An event that two processes share. Unlike `multiprocessing.Event`, it survives their deaths:
-    setting it never waits, and a listener hears of the other's end as of the event.
+    setting it never blocks, and the death of the setting process also sets it for the listener.
     """
 
     def __init__(self) -> None:
         self._reader, self._writer = multiprocessing.Pipe(duplex=False)
 
     def set(self) -> None:
-        """Set it, for good."""
+        """Set the event permanently."""
         if not self.is_set():
             with contextlib.suppress(OSError):
                 self._writer.send_bytes(b".")
@@ -280,14 +280,14 @@ class PipeEvent:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Whether it is set within ``timeout`` seconds."""
-        return self._reader.poll(timeout)  # the byte stays there
+        return self._reader.poll(timeout)  # the byte is not consumed
 
     def fileno(self) -> int:
         """For ``multiprocessing.connection.wait``."""
         return self._reader.fileno()
 
     def only_listen(self) -> None:
-        """In the process that does not set it: hear of the end of the one that does."""
+        """To be called in the listening process, so that it notices the other one's end."""
         self._writer.close()
 
 
@@ -347,9 +347,9 @@ def _whole_config(config: Any, filename: str | None) -> EasyDict:
 
 
 def _wait_for_start(process: Any, started: PipeEvent) -> bool:
-    """Whether it comes up in time; at once when it dies instead."""
+    """Whether it starts in time; returns at once if it dies."""
     if wait([process.sentinel, started.fileno()], durations.SPAWN_START) and not started.is_set():
-        process.join(durations.KILLED_GONE)  # its end of the pipe is closed before it is gone
+        process.join(durations.KILLED_GONE)  # its pipe is closed before it has ended
     return started.is_set()
 
 
