@@ -1,7 +1,8 @@
-"""Processes of a run's parts, the coordinator, learners and collectors, from inside and outside.
+"""Processes of a run's parts (coordinator, learners, collectors): the part's and the parent's side.
 
-A part runs in a thread of its process; the main thread waits for whatever may end it: a signal, a
-message of the parent, the parent's death, or the part's own end. The parent needs no thread.
+A part runs in a thread of its process; the main thread waits for anything that may end it: a
+signal, a message of the parent, the parent's death, or the part's own end. The parent needs no
+thread.
 """
 
 import contextlib
@@ -39,14 +40,14 @@ from ding.worker.engines.carrier import ProcessEnd
 
 @dataclass(frozen=True)
 class Up:
-    """It works; ``port`` is the coordinator's."""
+    """The part has started; ``port`` is the coordinator's."""
 
     port: int | None = None
 
 
 @dataclass(frozen=True)
 class Ensure:
-    """From the coordinator: a worker's process has to run, and join at an address."""
+    """From the coordinator: a worker's process must run, and join at an address."""
 
     name: str
     address: str
@@ -54,12 +55,12 @@ class Ensure:
 
 @dataclass(frozen=True)
 class Kill:
-    """From the coordinator: a worker's process has to end at once."""
+    """From the coordinator: kill a worker's process."""
 
     name: str
 
 
-#: An ending is how it ends; the coordinator's, the run's verdict, comes before its own end.
+#: An `Ending` tells how the part ends; the coordinator sends its verdict before its own end.
 PartMessage = Up | Ensure | Kill | Ending
 
 # ---------------------------------------------------------------------- messages of its parent
@@ -67,29 +68,29 @@ PartMessage = Up | Ensure | Kill | Ending
 
 @dataclass(frozen=True)
 class WorkerStarted:
-    """For the coordinator: it ends a `process_identity` if the parent is killed."""
+    """For the coordinator: the `process_identity` to kill if the parent is killed."""
 
     name: str
     process: dict[str, Any]
 
 
-#: An ending is why it is to end.
+#: An `Ending` is the reason why the part must end.
 ParentMessage = Ending | WorkerStarted | ProcessEnd
 
 
 # ---------------------------------------------------------------------- the process
 
-#: Takes status and reason of the end that is asked for.
+#: Takes status and reason of the requested end.
 StopFunction = Callable[[str, str], object]
 
 
 class PartHandle:
-    """What a part knows of the process around it; to the coordinator, a `Starter` of workers.
+    """A part's interface to its process; for the coordinator, a `Starter` of workers.
 
     Attributes:
-        stopping: The end that was asked for, if one was.
-        clean: Called at the very end if the supervisor has ended and cannot do it.
-        on_exit: Called when the supervisor has seen a worker's end.
+        stopping: The requested end, if any.
+        clean: Called at the very end if the supervisor has died and cannot clean up.
+        on_exit: Called when the supervisor reports a worker's end.
         has_parent: Whether there is a supervisor.
     """
 
@@ -105,7 +106,7 @@ class PartHandle:
         self._orphaned: float | None = None
 
     def on_stop(self, stop: StopFunction) -> None:
-        """Have ``stop`` called, in a separate thread, when an end is asked for."""
+        """Register ``stop``, which a separate thread calls when an end is requested."""
         with self._lock:
             self._stop = stop
             self._call_stop()
@@ -117,22 +118,22 @@ class PartHandle:
                 self._link.send(message)
 
     def ensure(self, name: str, address: str) -> None:
-        """Have a worker's process live, which joins at an address; one that lives is left alone."""
+        """Start a worker's process, which joins at an address, unless it is running."""
         self.send(Ensure(name, address))
 
     def kill(self, name: str) -> None:
-        """End a worker's process at once, if it lives."""
+        """Kill a worker's process if it is running."""
         self.send(Kill(name))
 
     def ask_to_stop(self, ending: Ending) -> None:
-        """Ask the part for an end; only the first one counts."""
+        """Request the part's end; only the first request counts."""
         with self._lock:
             if self.stopping is None:
                 self.stopping = ending
                 self._call_stop()
 
     def take(self, message: ParentMessage) -> None:
-        """Take a message of the supervisor."""
+        """Process a message of the supervisor."""
         if isinstance(message, Ending):
             self.ask_to_stop(message)
         elif isinstance(message, ProcessEnd):
@@ -141,26 +142,26 @@ class PartHandle:
             self._siblings[message.name] = message.process
 
     def orphan(self) -> None:
-        """The supervisor has ended: end, too."""
+        """The supervisor has died: end the part."""
         self._orphaned = time.monotonic()
         self.ask_to_stop(Ending("interrupted", "the process that started the run has ended"))
 
     def take_over(self) -> None:
-        """Do what the supervisor would at the end, if that has ended: end the others, and clean."""
+        """Do the supervisor's work at the end if it has died: end the other parts, and clean up."""
         if self._orphaned is not None:
             left = self._orphaned + durations.PART_STOP - time.monotonic()
             end_processes(self._siblings.values(), max(0.0, left))
             self.clean()
 
     def _call_stop(self) -> None:
-        """Call it as soon as it is there and an end is asked for."""
+        """Call `stop` as soon as it is registered and an end is requested."""
         if self._stop is not None and self.stopping is not None:
             asks = self.stopping.status, self.stopping.reason
             say_failure = lambda cause: say(f"error: {cause}", to_stderr=True)  # noqa: E731
             ReportingThread(self._stop, "stop", say_failure, asks).start()
 
 
-#: A part's life in a process; returns how it ended.
+#: Runs a part in a process; returns how it ended.
 PartMain = Callable[[PartHandle], Ending]
 
 
@@ -169,13 +170,13 @@ def run_part(run: PartMain, link: Connection | None = None, takes_sigint: bool =
 
     Args:
         run: The part.
-        link: To and from the supervisor; ends with it.
-        takes_sigint: Whether Ctrl-C is for this process.
+        link: Connection to the supervisor; the part ends with it.
+        takes_sigint: Whether this process handles Ctrl-C.
 
     Returns:
-        How it ended. A part that does not stop when it has to does not return: the process ends.
-        What it raised is printed, unless it is a `DingError` and there is no supervisor: then
-        the ending's reason, which the caller prints, says all.
+        How the part ended. If the part does not stop when it must, this function does not return:
+        the process exits. An exception is printed, unless it is a `DingError` and there is no
+        supervisor: the ending's reason, which the caller prints, is then sufficient.
     """
     handle = PartHandle(link)
     done_read, done_write = os.pipe()
@@ -184,7 +185,7 @@ def run_part(run: PartMain, link: Connection | None = None, takes_sigint: bool =
     def work() -> None:
         try:
             ended.append(run(handle))
-        except BaseException as error:  # the edge of the thread: reported onward
+        except BaseException as error:  # the edge of the thread: reported below
             name = "" if isinstance(error, DingError) else f"{type(error).__name__}: "
             ended.append(Ending("failed", f"{name}{error}"))
             if not isinstance(error, DingError):
@@ -197,7 +198,7 @@ def run_part(run: PartMain, link: Connection | None = None, takes_sigint: bool =
             finally:
                 os.write(done_write, b".")
 
-    # The supervisor decides otherwise; when a closed terminal ends it, there is time to clean up.
+    # Otherwise the supervisor decides; when a closed terminal ends it, there is time to clean up.
     ignored = () if takes_sigint else (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT))
     stop = StopSignal(set(SIGNALS).difference(ignored), ignored)
     stop.patient = True
@@ -218,7 +219,7 @@ def run_part(run: PartMain, link: Connection | None = None, takes_sigint: bool =
 def _wait_for_end(
     handle: PartHandle, done: int, alarm: int, stop: StopSignal, link: Connection | None
 ) -> None:
-    """Wait for a part's end, and pass on what asks for it; if it is overdue, end the process."""
+    """Wait for a part's end, and pass on requests for it; if it is overdue, end the process."""
     sources: list[Any] = [done, alarm, *([] if link is None else [link])]
     deadline = math.inf
     while (left := deadline - time.monotonic()) > 0:
@@ -242,38 +243,38 @@ def _wait_for_end(
     leave_process(1)
 
 
-# ---------------------------------------------------------------------- as its parent sees it
+# ---------------------------------------------------------------------- the parent's side
 
 
 @dataclass(frozen=True)
 class Died:
-    """A process has ended; all of its messages came before."""
+    """A process has ended; reported after all of its messages."""
 
     status: int  # negative for a signal
-    cause: str  # that it reported; empty if none
-    how: str  # the status in words, with the cause or the last line of its output
+    cause: str  # reported by the process; empty if none
+    how: str  # the status as text, with the cause or the last line of its output
 
 
-#: What a part has sent, or that it has died, with its name.
+#: A part's name, and its message or death.
 Event = tuple[str, PartMessage | Died]
 
 
 class Processes:
-    """The parts of a run, by their names; the parent needs no thread for them.
+    """The parts of a run, by name; the parent needs no thread for them.
 
-    They end when their parent does.
+    They end when their parent dies.
 
     Args:
-        outputs: By name, file for what a part prints; ``None``: it keeps the terminal.
+        outputs: By name, the file for a part's output; ``None``: the terminal.
 
     Attributes:
-        start_limit: Seconds that one may take until it says that it works.
+        start_limit: Maximum seconds until a part reports that it has started.
     """
 
     def __init__(self, outputs: Mapping[str, str | None]) -> None:
         self._outputs = outputs
         self._children: dict[str, ChildProcess] = {}
-        self._endings: dict[str, Ending] = {}  # as they have reported them
+        self._endings: dict[str, Ending] = {}  # as reported by the parts
         self._method = start_method()
         is_fork = self._method == "fork"
         self.start_limit = durations.FORK_START if is_fork else durations.SPAWN_START
@@ -281,7 +282,7 @@ class Processes:
         self._alarm = self._open.enter_context(woken_by_signals())
 
     def start(self, name: str, main: PartMain) -> None:
-        """Start a part; one of that name must not live."""
+        """Start a part; a part of that name must not be running."""
         given = main if self._method == "fork" else CloudPickleWrapper(main)
         self._children[name] = ChildProcess(
             _child_main,
@@ -291,14 +292,14 @@ class Processes:
         )
 
     def send(self, name: str, message: ParentMessage) -> None:
-        """Send a message; whether it comes is not known, for the part may be dead."""
+        """Send a message, which is lost if the part is dead."""
         child = self._children.get(name)
         if child is not None and not child.link.closed:
             with contextlib.suppress(OSError):
                 child.link.send(message)
 
     def wait(self, until: float) -> list[Event]:
-        """What has happened; waits for that, a signal, or a moment of the monotonic clock."""
+        """Wait for events, a signal, or a time of the monotonic clock; returns the events."""
         sources: list[Connection | int] = [self._alarm]
         for child in self._children.values():
             sources += [one for one in child.waitables if not getattr(one, "closed", False)]
@@ -307,7 +308,7 @@ class Processes:
             os.read(self._alarm, 64)
         events: list[Event] = []
         for name, child in list(self._children.items()):
-            is_dead = not child.is_alive  # before its last messages are read
+            is_dead = not child.is_alive  # checked before its last messages are read
             for message in _messages(child.link):
                 if isinstance(message, Ending):
                     self._endings[name] = message
@@ -317,23 +318,23 @@ class Processes:
         return events
 
     def kill(self, name: str) -> None:
-        """End a part at once, without an event; nothing if it does not live."""
+        """Kill a part without an event, if it is running."""
         child = self._children.get(name)
         if child is not None:
             child.kill()
             self._forget(name)
 
     def is_alive(self, name: str) -> bool:
-        """Whether it was started, and its death was not reported."""
+        """Whether the part was started and its death was not reported yet."""
         return name in self._children
 
     def identity(self, name: str) -> dict[str, Any] | None:
-        """A `process_identity`, if it lives."""
+        """The part's `process_identity`, if it is running."""
         child = self._children.get(name)
         return None if child is None else process_identity(child.process.pid)
 
     def close(self) -> None:
-        """End all at once, and free what belongs to them."""
+        """Kill all parts, and free their resources."""
         for child in self._children.values():
             child.kill()
         for name in list(self._children):
@@ -347,7 +348,7 @@ class Processes:
         stop: StopSignal,
         on_event: Callable[[Event], object] = lambda event: None,
     ) -> None:
-        """Wait until these have ended, or the deadline; a signal that comes brings that nearer.
+        """Wait until these parts have ended, or the deadline; a signal shortens the deadline.
 
         Args:
             on_event: Called with each event in the meantime.
@@ -373,7 +374,7 @@ class Processes:
 
 
 def start_method() -> str:
-    """``fork`` where it is safe: children start at once, and know what the caller registered."""
+    """``fork`` if it is safe: children start fast, and know the caller's registered classes."""
     import torch
 
     is_safe = sys.platform == "linux" and not torch.cuda.is_initialized()
@@ -381,7 +382,7 @@ def start_method() -> str:
 
 
 def _messages(link: Connection) -> list[PartMessage]:
-    """All that have come; a pipe that has ended is closed."""
+    """All messages received so far; a pipe that has ended is closed."""
     messages: list[PartMessage] = []
     try:
         while not link.closed and link.poll():
@@ -393,16 +394,16 @@ def _messages(link: Connection) -> list[PartMessage]:
 
 def _child_main(main: Any, link: Connection, output: str | None) -> None:
     close_inherited_ends()
-    drop_pending()  # the parent's, and written by it
+    drop_pending()  # it belongs to the parent, which writes it
     if output is not None:
         redirect_output(output)
     ending = run_part(getattr(main, "data", main), link, takes_sigint=False)
-    # Not by returning: threads of users' code that never end would be waited for.
+    # Without returning, which would wait for custom threads that never end.
     leave_process(ending.exit_status)
 
 
 def _last_error_line(path: str) -> str:
-    """The last line of a worker's output, with the cause of its death; empty if there is none."""
+    """The last line of a worker's output with the cause of its death; empty if there is none."""
     with contextlib.suppress(OSError), open_regular(path) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
         lines = file.read().decode("utf-8", "replace").strip().splitlines()

@@ -1,4 +1,4 @@
-"""The lives of a coordinator and of a worker, and of a run whose engine starts workers itself."""
+"""Runs a coordinator or a worker, or a run whose engine starts the workers itself."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ from ding.worker.engines.control import RunControl
 from ding.worker.engines.flask_fs import flask_fs_engine
 from ding.worker.seams import Engine
 
-#: The end of a worker that has nothing more to do; how the run ended is the coordinator's to say.
+#: The end of a released worker; the coordinator reports how the run ended.
 RELEASED = Ending("finished", "the coordinator has let it go")
 
 
@@ -50,7 +50,7 @@ def run_coordinator(
     Args:
         config: ``main`` and ``system``.
         key: The run's key.
-        engine: What carries the run, if not processes that join over HTTP.
+        engine: Transport of the run; by default processes that join over HTTP.
 
     Returns:
         How the run ended.
@@ -94,7 +94,7 @@ def run_coordinator(
 
 
 def run_worker(handle: PartHandle, config: EasyDict, name: str, key: str | None) -> Ending:
-    """Build and run a learner or collector, in this process, until it has to end.
+    """Build and run a learner or collector, in this process, until it must end.
 
     Args:
         config: ``main`` and ``system``.
@@ -102,7 +102,7 @@ def run_worker(handle: PartHandle, config: EasyDict, name: str, key: str | None)
         key: The run's key.
 
     Returns:
-        How it ended; `RELEASED` if the coordinator let it go.
+        How it ended; `RELEASED` if the coordinator released it.
     """
     entry = config.system[name]
     entry.run_key, entry.host = key, _host_of(entry)
@@ -110,7 +110,7 @@ def run_worker(handle: PartHandle, config: EasyDict, name: str, key: str | None)
     spec.settle_process()
     worker = make_service(spec.kind, entry)
     try:
-        worker.start()  # before it may be closed, by an end that was asked for while it was built
+        worker.start()  # before `close`, which a request during construction may call next
         handle.on_stop(lambda status, reason: worker.close())
         handle.send(Up())
         worker.join()
@@ -124,7 +124,7 @@ def run_worker(handle: PartHandle, config: EasyDict, name: str, key: str | None)
 
 
 def _host_of(entry: EasyDict) -> str | None:
-    """Where a worker listens: where its config says, else where others have to reach it."""
+    """The address on which a worker listens: the config's, else one that others can reach."""
     host, coordinator = entry.get("host"), entry.get("coordinator")
     if coordinator is None or reachable(host) != LOOPBACK:
         return host
@@ -138,12 +138,12 @@ def _host_of(entry: EasyDict) -> str | None:
 
 
 def output_path(exp_name: str, name: str) -> str:
-    """The file for a worker's output when it has no terminal."""
+    """The file for a worker's output if it has no terminal."""
     return os.path.join(exp_name, "log", name, "output.txt")
 
 
 def run_on_engine(config: EasyDict, resume: bool | None, stop: StopSignal) -> Ending:
-    """Run a compiled config on the engine that it names; returns how it ended.
+    """Run a compiled config on its engine; returns how the run ended.
 
     Args:
         config: ``main`` and ``system``.
@@ -151,10 +151,10 @@ def run_on_engine(config: EasyDict, resume: bool | None, stop: StopSignal) -> En
         stop: The signals, which interrupt the opening of the engine.
 
     Raises:
-        ConfigError: The engine cannot be had.
+        ConfigError: The engine is not available.
     """
     section, exp_name = config.system.engine, config.main.exp_name
-    # A process that was started with a compiled config has imported nothing yet.
+    # A process that was started with a compiled config has not imported these modules yet.
     import_names(section.import_names, "system_config.engine.import_names")
     made: Any = ENGINE_REGISTRY.get(section.type)
     if not (isinstance(made, type) and issubclass(made, Carrier)):
@@ -162,7 +162,7 @@ def run_on_engine(config: EasyDict, resume: bool | None, stop: StopSignal) -> En
             f"system_config.engine.type={section.type!r} names {made!r}; expected a subclass of "
             "ding.worker.engines.carrier.Carrier"
         )
-    if "modules" in made.config:  # that its workers may not have where they are
+    if "modules" in made.config:  # which workers on other hosts may lack
         section.modules = sorted({*section.modules, *_modules_of(config.main)})
     carrier = made(section, exp_name)
     with heard_at_once(stop):
@@ -179,13 +179,13 @@ def run_on_engine(config: EasyDict, resume: bool | None, stop: StopSignal) -> En
 
 
 def worker_specs(config: EasyDict, has_teams: bool = False) -> list[WorkerSpec]:
-    """What the workers of a compiled config are made of.
+    """The specifications of a compiled config's workers.
 
     Args:
-        has_teams: Whether a learner may consist of several.
+        has_teams: Whether the engine supports learners with several processes.
 
     Raises:
-        ConfigError: A learner of several processes, where there can be none.
+        ConfigError: A learner has several processes, which the engine does not support.
     """
     main, system = config.main, config.system
     if processes_per_learner(system) > 1 and not has_teams:
@@ -202,10 +202,10 @@ def worker_specs(config: EasyDict, has_teams: bool = False) -> list[WorkerSpec]:
 
 
 def worker_spec(config: EasyDict, name: str, output: str | None = None) -> WorkerSpec:
-    """What a worker of a compiled config is made of.
+    """The specification of a worker in a compiled config.
 
     Args:
-        output: File for what its process prints.
+        output: File for its process's output.
     """
     system = config.system
     return WorkerSpec(

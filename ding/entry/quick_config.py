@@ -1,7 +1,7 @@
 """A config for an environment and a policy, without a config file.
 
-The settings are those of the configs that the package ships: of the same environment if one is of
-it, otherwise of the same policy in the environment that is most like it.
+The settings are those of the package's configs: of the same environment if there is one for it,
+otherwise of the same policy in the most similar environment.
 """
 
 import copy
@@ -37,21 +37,21 @@ from ding.utils.settings import at
 from ding.utils.types import Config
 
 _PACKAGE = Path(ding.__file__).resolve().parent
-#: Wheels have the configs inside of the package, the repository next to it.
+#: Wheels contain the configs inside the package, the repository next to it.
 _FOLDERS = (_PACKAGE / "configs", _PACKAGE.parent / "configs")
 _DISCOUNTS = ("discount_factor", "learn.discount_factor", "collect.discount_factor")
 _COUNTS = ("collector_env_num", "evaluator_env_num", "n_evaluator_episode")
 #: Keys of a shipped config's environments that do not change the task.
 _ENV_KEYS = (*_COUNTS, "act_scale", "frame_stack", "norm_obs", "norm_reward", "rew_clip")
-#: Keys that policies do not take from another one's config.
+#: Keys that policies do not take from another policy's config.
 _TASKS_OWN = ("obs_shape", "action_shape", "action_space", "nstep", "priority", *_DISCOUNTS[:1])
-#: A smaller replay buffer belongs to the size of collections, and is kept with it.
+#: A replay buffer below this size depends on the size of collections, and is kept with it.
 _LARGE_BUFFER = 10_000
 
 
 @dataclass(frozen=True)
 class Shipped:
-    """A config of the package: what the names of the files and their contents determine."""
+    """A config of the package: facts from its file name and contents."""
 
     name: str
     main: Config
@@ -84,14 +84,14 @@ class Shipped:
         return "continuous" if is_real or "discrete" not in served else "discrete"
 
     def is_of(self, env: str) -> bool:
-        """Whether its environment has this id, or is of this built-in type."""
+        """Whether its environment has this id or this built-in type."""
         env_id = self.main["env"].get("env_id")
         return env == env_id if env_id else env == self.env_type
 
 
 @functools.cache
 def shipped_configs() -> tuple[Shipped, ...]:
-    """The configs that train without a reward model; those of parallel runs are left out."""
+    """The configs that train without a reward model, without those of parallel runs."""
     folder = next((folder for folder in _FOLDERS if folder.is_dir()), _FOLDERS[0])
     found = []
     for path in sorted(folder.glob("*/*_config.py")):
@@ -103,18 +103,18 @@ def shipped_configs() -> tuple[Shipped, ...]:
 
 
 def trainable(kind: str | None = None) -> list[str]:
-    """Types of policies that learn by acting, of all kinds of actions or of one."""
+    """Types of policies that learn by acting, for all kinds of actions or one."""
     names = {name for one in KINDS if one == (kind or one) for name in policies_for(one)}
     return sorted(name for name in names if not source_of(name))
 
 
 def source_of(policy: str) -> str:
-    """What a policy learns from that an environment does not have; empty if nothing."""
+    """The data source that a policy needs in addition to an environment; empty if none."""
     return SOURCES.get(pipeline_of(policy), "")
 
 
 def pipeline_of(policy: str) -> str:
-    """Mode of the command line that trains a policy; empty where the policy implies it."""
+    """Command-line mode that trains a policy; empty if the policy implies it."""
     return str(getattr(POLICY_REGISTRY.get(policy), "pipeline", ""))
 
 
@@ -123,17 +123,17 @@ def quick_config(
 ) -> tuple[Config, Config]:
     """``main_config`` and ``create_config`` that train ``policy`` in ``env_id``.
 
-    Shapes come from the environment's spaces, ``stop_value`` from the threshold that it is
-    registered with or from the package's config of it; without one, training ends at a limit.
+    Shapes come from the environment's spaces, ``stop_value`` from its registered threshold or the
+    package's config for it; without one, training ends at a limit.
 
     Args:
         env_id: An id of gymnasium, or a built-in type such as ``cartpole`` or ``grid_spread``;
-            ``None`` for an environment of a config that the package has for the policy.
-        policy: A registered type; by default PPO, and SAC for real actions.
-        any_source: Accept policies that learn from a data set or an expert, too.
+            ``None`` for the environment of a config that the package has for the policy.
+        policy: A registered type; by default PPO, and SAC for continuous actions.
+        any_source: Whether to accept policies that learn from a data set or an expert.
 
     Raises:
-        ConfigError: No such environment, or a policy that does not suit it.
+        ConfigError: The environment does not exist, or the policy does not suit it.
     """
     if policy is not None:
         policy = policy.removesuffix("_command")
@@ -177,7 +177,7 @@ def _served(policy: str) -> tuple[str, ...]:
 
 
 def _usual_env(policy: str) -> str:
-    """The environment of a config that the package has for a policy, if it needs no extra."""
+    """The environment of a package config for a policy, preferably one without an extra."""
     for one in shipped_configs():
         is_plain = one.simulator is None and not one.main["env"].get("env_wrapper")
         if is_plain and POLICY_REGISTRY.get(one.policy) is POLICY_REGISTRY.get(policy):
@@ -188,13 +188,13 @@ def _usual_env(policy: str) -> str:
 def _closest(
     policy: str, kind: str, simulator: Simulator | None = None, env_id: str = ""
 ) -> Shipped:
-    """The shipped config of a policy, or of its class under another name, for the most similar
+    """The package config of a policy, or of its class under another name, for the most similar
     environment."""
     cls: Any = POLICY_REGISTRY.get(policy)
     every = shipped_configs()
     same = [one for one in every if one.policy == policy]
     same = same or [one for one in every if POLICY_REGISTRY.get(one.policy) is cls]
-    # A class that only adds demonstrations has the settings of its base.
+    # A class that only adds demonstrations uses the settings of its base class.
     same = same or [one for one in every if POLICY_REGISTRY.get(one.policy) in cls.__mro__]
 
     def likeness(one: Shipped) -> tuple[float, ...]:
@@ -210,7 +210,7 @@ def _closest(
 
 
 def _in_own_env(env_type: str, policy: str | None, of_env: list[Shipped]) -> tuple[Config, Config]:
-    """A config for an environment of this package that gymnasium cannot make."""
+    """A config for an environment of this package that gymnasium cannot create."""
     example = of_env[0]
     policy = policy or example.policy
     kind = example.kind
@@ -222,7 +222,7 @@ def _in_own_env(env_type: str, policy: str | None, of_env: list[Shipped]) -> tup
     exact = [one for one in of_env if one.policy == policy]
     chosen = exact[0] if exact else _closest(policy, kind)
     section = copy.deepcopy(chosen.main["policy"])
-    if not exact:  # what the environment determines is read when the run starts
+    if not exact:  # values that depend on the environment are read when the run starts
         model = section["model"]
         section["model"] = {k: v for k, v in model.items() if not k.endswith(("_shape", "_num"))}
     main = {"env": copy.deepcopy((exact or of_env)[0].main["env"]), "policy": section}
@@ -274,7 +274,7 @@ def _in_gymnasium(env_id: str, policy: str | None) -> tuple[Config, Config]:
                 manager = example.create["env_manager"]
     if isinstance(actions, spaces.Box) and not is_own:
         env["act_scale"] = bool(actions.is_bounded("both"))
-    # An id may name a module before its colon, which has been imported by now.
+    # An id may contain a module before its colon, which was imported before.
     spec = gymnasium.spec(current_id(env_id.rpartition(":")[2])[0])
     goal = spec.reward_threshold
     if (goal := theirs.get("stop_value") if is_own and goal is None else goal) is not None:
@@ -293,7 +293,7 @@ def _in_gymnasium(env_id: str, policy: str | None) -> tuple[Config, Config]:
 
 
 def _look_at(env_id: str) -> tuple[Config, Config, Space[object], Space[object]]:
-    """The environment's own keys, its type's section, and its spaces as policies see them."""
+    """The environment's own keys, its type's section, and its spaces as seen by policies."""
     simulator = simulator_of(env_id)
     types: dict[Simulator | None, str] = {ALE: "atari", MUJOCO: "mujoco", MINIGRID: "minigrid"}
     type_ = types.get(simulator, "gymnasium")
@@ -306,7 +306,7 @@ def _look_at(env_id: str) -> tuple[Config, Config, Space[object], Space[object]]
             name = re.sub(r"\W", "_", re.sub(r"(?<=[a-z])(?=[A-Z])|-v\d+$", "_", env_id)).lower()
             names = {name.strip("_"), name.replace("_", "")} & {*ENV_REGISTRY.query()}
             if names:
-                type_ = names.pop()  # such as frozen_lake, which shows features
+                type_ = names.pop()  # such as frozen_lake, which converts observations
             else:
                 env["env_wrapper"] = ["one_hot_obs"]
         elif isinstance(space, spaces.Box) and len(space.shape) == 3 and space.shape[-1] in (1, 3):
@@ -320,19 +320,19 @@ def _look_at(env_id: str) -> tuple[Config, Config, Space[object], Space[object]]
 
 
 def _make_general(section: Config, simulator: Simulator | None) -> None:
-    """Replace, in place, a horizon and bounds of returns, which are a task's own."""
+    """Replace, in place, task-specific values: horizons and bounds of returns."""
     for path in _DISCOUNTS:
         place, _, name = path.rpartition(".")
         inner = at(section, place) if place else section
         if name in (inner or {}):
             inner[name] = max(inner[name], 0.99)
     if "v_min" in section["model"]:
-        bound = 10 if simulator is ALE else 100  # games' rewards are their signs
+        bound = 10 if simulator is ALE else 100  # Atari rewards are clipped to their signs
         section["model"].update(v_min=-bound, v_max=bound)
 
 
 def _example(policy: str, simulator: Simulator) -> Shipped:
-    """The shipped config for MuJoCo or games whose sizes and rates suit a policy."""
+    """The package config for MuJoCo or Atari whose sizes and rates suit a policy."""
     if default_config(POLICY_REGISTRY.get(policy)).get("on_policy", False):
         return _closest("ppo", "discrete" if simulator is ALE else "continuous", simulator)
     return (
@@ -343,7 +343,7 @@ def _example(policy: str, simulator: Simulator) -> Shipped:
 
 
 def _take_sizes(section: Config, theirs: Config) -> None:
-    """Take sizes and rates of another policy's config, as far as this one has these keys."""
+    """Take sizes and rates from another policy's config, for keys that this one has."""
     model = section["model"]
     buffer = at(section, "other.replay_buffer.replay_buffer_size")
     if buffer is None or buffer >= _LARGE_BUFFER:
@@ -359,7 +359,7 @@ def _take_sizes(section: Config, theirs: Config) -> None:
 
 
 def _take(section: Config, theirs: Config) -> None:
-    """Replace values by those of another config that has the same keys."""
+    """Replace values by those of another config with the same keys."""
     for key in [key for key in section if key in theirs and key not in _TASKS_OWN]:
         if isinstance(section[key], dict) and isinstance(theirs[key], dict):
             _take(section[key], theirs[key])

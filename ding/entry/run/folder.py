@@ -1,4 +1,4 @@
-"""The folder of a run: taken from start to end, its files of facts, and the report of its end."""
+"""A run's folder: locking it, its files of facts, and the report at the end."""
 
 import contextlib
 import importlib.util
@@ -32,7 +32,7 @@ _STATES = re.compile(r".+\.pth\.tar")
 
 
 def settle_record(exp_name: str, ending: Ending) -> None:
-    """Write how a run ended into its ``run.json`` if no coordinator could, or if there was none."""
+    """Write how a run ended into its ``run.json`` if there is no coordinator to do it."""
     record = record_or_empty(exp_name)
     if record.status not in ("running", "unknown") or not os.path.isdir(exp_name):
         return
@@ -42,7 +42,7 @@ def settle_record(exp_name: str, ending: Ending) -> None:
 
 
 def recorded_ending(exp_name: str) -> Ending:
-    """How a run ended whose coordinator has let its workers go."""
+    """How a run ended, from its record, after its coordinator has released its workers."""
     record = record_or_empty(exp_name)
     if record.status in ("unknown", "running"):
         return Ending("finished", "the coordinator has ended")
@@ -58,7 +58,7 @@ def clean_run_folder(exp_name: str, min_age: float = durations.FILE_LOCK) -> Non
 
 @contextlib.contextmanager
 def taken_folder(exp_name: str) -> Iterator[None]:
-    """A run's folder, made and locked; half-written files are removed.
+    """A run's folder, created and locked; half-written files are removed.
 
     Raises:
         ConfigError: It cannot be written, or another process runs in it.
@@ -85,7 +85,7 @@ def make_writable(folder: str, what: str, hint: str = "") -> None:
 
 @contextlib.contextmanager
 def naming_errors(what: str, hint: str = "") -> Iterator[None]:
-    """Raise errors of the file system as a `ConfigError` that says what could not be done."""
+    """Convert file system errors to a `ConfigError` that names the failed action."""
     try:
         yield
     except OSError as error:
@@ -94,12 +94,12 @@ def naming_errors(what: str, hint: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def serial_folder(cfg: EasyDict, mode: str) -> Iterator[Callable[[], None]]:
-    """Take a serial run's folder; ``cfg.exp_name`` is its name from then on.
+    """Lock a serial run's folder; ``cfg.exp_name`` is then its name.
 
-    Where there is one already, a new run's name gets the time appended.
+    If the folder exists, the time is appended to a new run's name.
 
     Yields:
-        Function to call when everything fits: a resumed run's config is written then.
+        A function to call when all parts fit: it writes a resumed run's config.
 
     Raises:
         ConfigError: The folder cannot be made, or another process runs in it.
@@ -126,7 +126,7 @@ def serial_folder(cfg: EasyDict, mode: str) -> Iterator[Callable[[], None]]:
         if not get_rank():
             save_run_config(cfg, mode=mode)
 
-    # The ranks of a run share its folder: the first has the lock.
+    # The ranks of a run share its folder: rank 0 has the lock.
     with contextlib.nullcontext() if get_rank() else taken_folder(cfg.exp_name):
         if cfg.exp_name != name and not get_rank():
             print_line(f"{name} exists: this run's folder is {cfg.exp_name}", important=True)
@@ -136,13 +136,13 @@ def serial_folder(cfg: EasyDict, mode: str) -> Iterator[Callable[[], None]]:
             yield begin
         except BaseException:
             if cfg.exp_name != name and not has_begun and not get_rank():
-                # No run was there: the folder of the one before it is left, with its record.
+                # The run did not start: remove its folder, keep the previous run's record.
                 shutil.rmtree(cfg.exp_name, ignore_errors=True)
             raise
 
 
 CONFIG_FILE = "formatted_total_config.py"
-#: State and config that a run of a mode is resumed from; other modes have the serial one.
+#: State and config from which a run of a mode resumes; other modes use those of serial runs.
 _PARALLEL_STATE = os.path.join("ckpt", "coordinator_state.pth.tar")
 _PARALLEL = ("parallel", "dist")
 _DIST_CONFIG = "total_config.py"
@@ -155,8 +155,8 @@ class EndReport:
     Attributes:
         mode: Mode of the command line: ``serial``, ``parallel``, ...; ``dist`` if its parts were
             started by hand; empty if no command can start it.
-        given: Arguments of the run in addition to its config, which no command can give.
-        limits: Options of the command that begin with a blank.
+        given: Arguments of the run in addition to its config, which no command can pass.
+        limits: Further options of the command, with a leading blank.
     """
 
     exp_name: str
@@ -170,7 +170,7 @@ class EndReport:
         return f"{ending}" + ("" if best is None else f"; best mean return {best:.4g}")
 
     def next_steps(self, ending: Ending) -> Iterator[str]:
-        """Where the run's files are, and the commands that use them."""
+        """The locations of the run's files, and commands that use them."""
         yield f"  run folder  {self.exp_name}"
         checkpoint = os.path.join(self.exp_name, "ckpt", "ckpt_best.pth.tar")
         if os.path.exists(checkpoint):
@@ -207,7 +207,7 @@ class EndReport:
 
 
 def print_ending(main: Settings, ending: Ending, mode: str) -> None:
-    """Print the report of a run of several processes; its last line is how the run ended."""
+    """Print the report of a run with several processes; the last line is how the run ended."""
     report = EndReport(main["exp_name"], main["seed"], mode)
     best = record_or_empty(report.exp_name).best_return
     say("\n".join([*report.next_steps(ending), report.verdict(ending, best)]))

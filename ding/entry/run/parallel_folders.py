@@ -1,4 +1,4 @@
-"""The folders of a parallel run: made at its start, and left at its end as they were found."""
+"""The folders of a parallel run: created at its start, cleaned up at its end."""
 
 import contextlib
 import itertools
@@ -20,7 +20,7 @@ from ding.worker.coordinator.run_files import STATE_NAME
 
 
 class RunFolders:
-    """The run's folder, and those for data and weights that its parts share.
+    """The run's folder, and the folders for data and weights that its parts share.
 
     Args:
         config: Compiled parallel config.
@@ -29,12 +29,12 @@ class RunFolders:
     def __init__(self, config: EasyDict) -> None:
         self._config = config
         self._exp = config.main.exp_name
-        # Other engines carry data and weights themselves.
+        # Other engines store data and weights elsewhere.
         keys = () if has_own_engine(config.system) else ("path_data", "path_policy")
         self._shared = {key: os.path.abspath(config.system[key]) for key in keys}
         self._made: list[str] = []
-        self._is_of_killed = False  # a run that was killed has left its files, to be continued with
-        self._saved: int | None = None  # when that has saved its state
+        self._is_of_killed = False  # a killed run has left files from which to continue
+        self._saved: int | None = None  # when that run saved its state
         self._is_left = False
         self._open = contextlib.ExitStack()
 
@@ -46,11 +46,11 @@ class RunFolders:
         self.clean()
 
     def prepare(self) -> None:
-        """Make the folders, and mark those that are shared as this run's.
+        """Create the folders, and mark the shared ones as this run's.
 
         Raises:
-            ConfigError: One cannot be made or written, or holds what is not to be touched; names
-                the key. Or the run is still running.
+            ConfigError: A folder cannot be created or written, or contains files of others (names
+                the key), or the run is still running.
         """
         other = coordinator_address(self._exp)
         if other is not None and is_answering(other, self._exp):
@@ -75,15 +75,15 @@ class RunFolders:
             made.append(missing)
             missing = os.path.dirname(missing)
         if os.path.dirname(path) == os.path.abspath(self._exp):
-            made.append(path)  # a worker that was quicker may have made it
-        self._made += made  # also if it goes no further
+            made.append(path)  # even if a faster worker has created it
+        self._made += made  # even if a later step fails
         with naming_errors(f"{key}: cannot write into the folder {path!r}"):
             os.makedirs(path, exist_ok=True)
             RunMark(path, self._exp).set(made, key)
 
     def leave_if_unstarted(self) -> None:
-        """Have all that a killed run has left stay, with its key, if this run saved no state in its
-        place: the next start may continue it."""
+        """Keep all files of a killed run, with its key, if this run has not saved a state instead:
+        the next start can then continue it."""
         self._is_left = self._is_of_killed and self._when_saved() == self._saved
 
     def _when_saved(self) -> int | None:
@@ -93,10 +93,10 @@ class RunFolders:
             return None
 
     def clean(self) -> None:
-        """Remove what the parts of the run had no time for; all of them have ended.
+        """Remove files that the run's parts could not remove; all parts have ended.
 
-        Only files that the run has made, by their names and in folders that bear its mark. No link
-        is followed, and no folder is removed that the run has not made, or that holds anything.
+        Only files that the run has created, by their names, in folders with its mark. No link is
+        followed, and no folder is removed that the run has not created or that is not empty.
         """
         if self._is_left:
             self._open.close()
@@ -125,24 +125,24 @@ class RunFolders:
         self._open.close()
 
     def clean_for_killed(self) -> None:
-        """`clean` in place of a process that was killed."""
+        """`clean` on behalf of a process that was killed."""
         with contextlib.suppress(ConfigError):
-            self._open.enter_context(RunLock(self._exp))  # so that its file goes as well
+            self._open.enter_context(RunLock(self._exp))  # so that its file is removed as well
         self.clean()
 
 
 _KEYS = ("path_data", "path_policy")
-#: Folders of a run in which only checkpoints and logs have a place.
+#: Folders of a run that may only contain checkpoints and logs.
 _KEPT = ("ckpt", "log")
-#: Folders below a shared one that are searched.
+#: Maximum number of subfolders of a shared folder that are searched.
 _MOST = 2000
 
 
 def check_shared_paths(config: EasyDict) -> None:
-    """Refuse folders for data and weights in which files of users, or of other runs, would be.
+    """Reject folders for data and weights that would contain files of users or of other runs.
 
     Raises:
-        ConfigError: One is, contains or is contained in what it may not; names key and value.
+        ConfigError: A folder is, contains, or is inside a forbidden one; names key and value.
     """
     system, exp = config.system, config.main.exp_name
     paths = {key: system[key] for key in _KEYS}
@@ -178,7 +178,7 @@ def _problem(path: Path, exp_name: str) -> str | None:
             if run == exp:
                 break
             return f"is in {str(run)!r}, where another run keeps its files"
-    # It may be a whole disk.
+    # The folder may be a whole disk.
     for place, below, names in itertools.islice(os.walk(path), _MOST):
         if RECORD_FILE in names or "ckpt" in below:
             found = place if RECORD_FILE in names else os.path.join(place, "ckpt")

@@ -1,4 +1,4 @@
-"""A serial run: the rounds, what is shown and kept of them, and the reason of its end."""
+"""A serial run: its rounds, its display and records, and the reason of its end."""
 
 import math
 import os
@@ -47,12 +47,12 @@ from ding.utils.types import Settings
 from ding.utils.usage import UsageMeter
 from ding.worker.collector.steps import Samples
 
-#: How many different warnings ``run.json`` holds, the last.
+#: Number of last distinct warnings that ``run.json`` contains.
 _KEPT_WARNINGS = 50
 
 
 class SerialRun:
-    """Knows when to stop, shows how it goes, and keeps what resuming needs.
+    """Decides when a serial run ends, shows its progress, and saves its state.
 
     Args:
         folder: Of the run's folder, from before its parts were built.
@@ -63,7 +63,7 @@ class SerialRun:
         max_own_iter: Updates after which it ends, without those of a checkpoint that it began with.
 
     Attributes:
-        report: The text to print of its end, once it has one.
+        report: The text to print at its end, once it exists.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class SerialRun:
         self._usage = UsageMeter()
         self._signal_shown = False
         self._folder = folder
-        self._episode_wait: float | None = None  # since when the first one is waited for
+        self._episode_wait: float | None = None  # start of the wait for the first episode
         self._warnings: dict[str, int] = {}
         self._inexact: list[str] = []
         self.report = ""
@@ -116,12 +116,12 @@ class SerialRun:
         """Evaluate when due, collect and learn, until there is a reason to stop.
 
         Args:
-            prepare: What comes before the first round, unless a state of later was loaded.
+            prepare: Called before the first round, unless the state of a later round was loaded.
             one_round: One round of collecting and learning.
 
         Raises:
-            EnvError: An environment failed; what was learned is saved.
-            CallbackError: A callback raised; likewise.
+            EnvError: An environment failed; the learned state is saved.
+            CallbackError: A callback raised; the learned state is saved.
         """
         try:
             self._train(prepare, one_round)
@@ -129,7 +129,7 @@ class SerialRun:
         except (EnvError, CallbackError) as error:
             self._fail(error)
             raise
-        except Exception as error:  # of the policy: its state may not be worth keeping
+        except Exception as error:  # of the policy, whose state may not be worth saving
             self.conclude(_failed_by(error))
             raise
 
@@ -164,7 +164,7 @@ class SerialRun:
             self._keeper.close()
 
     def collect(self, settings: Settings) -> Samples | tuple[list[Samples], object]:
-        """Collect for the next round of learning; `settings` go to the policy's ``forward``."""
+        """Collect for the next update; `settings` are passed to the policy's ``forward``."""
         self._eps = settings.get("eps")
         self._watch.stepping()
         parts = self._parts
@@ -179,8 +179,8 @@ class SerialRun:
         return data
 
     def learn(self, batch: Any) -> None:
-        """Have the learner train on a batch, with the rewards of the reward model, if any."""
-        self._stop.check(durations.COLLECT_GRACE)  # a round may have very many updates
+        """Train the learner on a batch, with the reward model's rewards, if any."""
+        self._stop.check(durations.COLLECT_GRACE)  # a round may have many updates
         self._watch.updating()
         if self._parts.reward_model is not None:
             batch = self._parts.reward_model.drawn(batch)
@@ -190,7 +190,7 @@ class SerialRun:
     # ------------------------------------------------------------------ start
 
     def _start(self) -> None:
-        """Load what a resumed run continues from; only if it fits the folder is changed."""
+        """Load the state from which a run resumes; change the folder only if it fits."""
         parts = self._parts
         if not get_rank():
             self._folder.check()
@@ -211,7 +211,7 @@ class SerialRun:
                 f"count, and the run ends after {self._max_train_iter:.0f}"
             )
         if not has_schedule(parts.policy):
-            # A checkpoint that training begins with brings its learning rate, too.
+            # A checkpoint with which training starts also contains its learning rate.
             keep_configured(parts.policy, parts.built_options, optimizer_options(parts.policy))
         changed = self._resume(checkpoint) if resumes else []
         self._max_train_iter = min(self._max_train_iter, parts.first_iter + self._max_own_iter)
@@ -226,7 +226,7 @@ class SerialRun:
             self.warn(f"changed since the run began: {', '.join(changed)}")
         if resumes:
             self._keeper.start_counting()
-            # All at once: what the earlier run reached is where this one's rates begin.
+            # In one update: this run's rates start at what the earlier run reached.
             self._console.update(
                 envstep=parts.collector.envstep,
                 train_iter=parts.learner.train_iter,
@@ -239,7 +239,7 @@ class SerialRun:
         self._notify(RunStarted, config=parts.cfg)
 
     def _note_inexact(self) -> None:
-        """Say where a run with this seed, or one that is resumed, is not the same run again."""
+        """Warn if a run with this seed, or a resumed one, is not exactly reproducible."""
         parts = self._parts
         env = parts.collector_env
         if not getattr(env, "in_lockstep", True):
@@ -264,7 +264,7 @@ class SerialRun:
         self._note_unsaved_attributes()
 
     def _note_unsaved_attributes(self) -> None:
-        """Name attributes of users' classes that states do not hold, once each."""
+        """Warn of attributes of custom classes that states do not contain, once each."""
         policy = self._parts.policy
         found: list[tuple[object, list[str]]] = [
             (policy, policy._get_attribute("unsaved_attributes"))
@@ -284,11 +284,11 @@ class SerialRun:
                 self._log.note(resume_inexact="; ".join(self._inexact))
 
     def _resume(self, checkpoint: object) -> list[str]:
-        """Load the run's last state or a checkpoint of it; what the config has changed."""
+        """Load the run's last state or checkpoint; returns what the config has changed."""
         parts, changed = self._parts, []
         own = os.path.join(os.path.abspath(parts.cfg.exp_name), "ckpt", "")
         is_own = isinstance(checkpoint, str) and os.path.abspath(checkpoint).startswith(own)
-        # One from elsewhere is where the run once began, unless it has no state.
+        # A checkpoint from elsewhere is where the run once started, unless it has no state.
         if checkpoint and (is_own or not os.path.exists(state_path(parts.cfg.exp_name))):
             if not is_own:
                 parts.first_iter = parts.learner.train_iter
@@ -303,7 +303,7 @@ class SerialRun:
                     f"{other_seed}: a resumed run continues its own random numbers; "
                     "give it the seed that it has, or start another run"
                 )
-            # So that the end does not evaluate the same policy again.
+            # The end must not evaluate the same policy again.
             self._evaluated_iter = parts.evaluator.last_eval_iter
         load_best_result(parts, self.warn)
         return changed
@@ -330,11 +330,11 @@ class SerialRun:
         self._callbacks.notify(EpisodeDone(*run, source, env_id, float(returned), length))
 
     def _agree(self) -> None:
-        """Read what callbacks have asked for; all ranks call it at the same place."""
+        """Read the requests of callbacks; all ranks must call it at the same place."""
         requests = [self._callbacks.request]
         if self._callbacks and get_world_size() > 1:
-            # All leave the loop in the same round: gradients are averaged among all, or for ever
-            # awaited.
+            # All ranks must leave the loop in the same round: others would wait for gradients
+            # forever.
             broadcast_object_list(requests, src=0)
         self._request = requests[0]
 
@@ -366,7 +366,7 @@ class SerialRun:
 
     @property
     def _has_reason_to_end(self) -> bool:
-        """Whether something ends it before its limits."""
+        """Whether the run must end before its limits."""
         return bool(self._converged or self._stop.number or self._request)
 
     @property
@@ -386,7 +386,7 @@ class SerialRun:
                 self._keeper.save_best, train_iter, parts.collector.envstep
             )
         except BaseException:
-            parts.evaluator.put_off()  # a resumed run makes it
+            parts.evaluator.put_off()  # a resumed run makes up for it
             raise
         finally:
             self._watch.rest()
@@ -400,10 +400,10 @@ class SerialRun:
             Evaluated,
             result=parts.evaluator.last,
             returns=tuple(episode_returns(info)),
-            # Results may be anything; a better one takes the place of the one before.
+            # Results may have any type; a better one replaces the best one.
             is_best=parts.evaluator.best is not best_before,
         )
-        # This result may have been the reason to ask for the end: no other round follows.
+        # Callbacks may have requested the end because of this result: no further round.
         self._agree()
 
     def _before_step(self, grace: float) -> None:
@@ -422,7 +422,7 @@ class SerialRun:
         self._watch.stepping()
 
     def show_signal(self, name: str) -> None:
-        """Show that a signal came and what follows from it."""
+        """Show a received signal and its effect."""
         if not self._signal_shown:
             self._signal_shown = True
             self._console.log(f"{name}: saving, then ending")
@@ -436,9 +436,9 @@ class SerialRun:
     # ------------------------------------------------------------------ the end
 
     def _finish(self) -> Ending:
-        """Save, and note the reason of the end in the run folder."""
+        """Save, and record the reason of the end in the run's folder."""
         parts = self._parts
-        # Before the last evaluation, which a resumed run does not know of.
+        # Before the last evaluation, which must not be part of a resumed run's state.
         self._keeper.save()
         self._note_unsaved_attributes()
         self._keeper.run_last_hooks()
@@ -450,7 +450,7 @@ class SerialRun:
         ):
             self._watch.enter("train")
             try:
-                self._evaluate()  # the policy as it is now
+                self._evaluate()  # the current policy
             except Stopping:
                 pass
             except Interrupt as interrupt:
@@ -465,7 +465,7 @@ class SerialRun:
         return ending
 
     def _fail(self, error: EnvError | CallbackError) -> None:
-        """Save what the policy has learned: it was not the policy that failed."""
+        """Save the learned state, since the failure was not the policy's."""
         self._watch.enter("save")
         self._keeper.save()
         report = self.conclude(_failed_by(error))
@@ -473,13 +473,13 @@ class SerialRun:
         self._console.close(report)
 
     def save(self) -> None:
-        """Save the state; the watch asks for it when the main thread cannot."""
+        """Save the state; also called by the watch when the main thread cannot."""
         self._keeper.save()
 
     def conclude(self, ending: Ending) -> str:
-        """Note in the run folder how the run ended, and return the text to print of it.
+        """Record in the run's folder how the run ended; returns the text to print.
 
-        From here on its parts are only closed.
+        Afterwards its parts are only closed.
         """
         facts = {
             "best_return": _number(self._parts.evaluator.best),
