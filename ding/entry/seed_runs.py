@@ -1,4 +1,4 @@
-"""The runs of one config with several seeds: one after the other, or some side by side."""
+"""Runs of one config with several seeds: one after the other, or several at a time."""
 
 import contextlib
 import os
@@ -20,29 +20,29 @@ from ding.utils.console import printable, say, table
 from ding.utils.errors import ConfigError, DingError
 from ding.utils.run_files import LAST
 
-#: Options of the command line that each run gets a value of.
+#: Command-line options that are replaced in each run.
 _OWN_OPTIONS = ("-s", "--seed", "--jobs", "--exp-name")
-#: Characters of a failed run's output that are shown.
+#: Maximum characters of a failed run's output that are shown.
 _TAIL = 2000
-#: Seconds between looks for a signal, and at a run that may be ended early.
+#: Seconds between checks for signals and for runs that may be ended early.
 _LOOK = 1.0
 
 
 def train_in_turn(
     base: str, seeds: Sequence[int], resume: bool, train: Callable[[int, str], None]
 ) -> int:
-    """One run after the other; a failure does not stop the next ones.
+    """Train with one seed after the other; a failure does not stop the next runs.
 
     Args:
-        base: Start of the folders' names.
-        resume: Whether the runs in the folders are resumed.
+        base: Prefix of the folders' names.
+        resume: Whether to resume the runs in the folders.
         train: Trains with a seed in a folder.
 
     Returns:
         The exit status.
 
     Raises:
-        ConfigError: The same for all seeds.
+        ConfigError: It is the same for all seeds.
     """
     check_new_folder(base)
     folders: dict[int, str] = {}
@@ -57,7 +57,7 @@ def train_in_turn(
                 train(seed, folders[seed])
             except ConfigError:
                 raise
-            except Exception as error:  # a user's classes may raise anything
+            except Exception as error:  # custom classes may raise anything
                 failed += 1
                 if not isinstance(error, DingError):
                     traceback.print_exc()
@@ -66,13 +66,13 @@ def train_in_turn(
 
 
 def train_side_by_side(base: str, seeds: Sequence[int], jobs: int, args: Sequence[str]) -> int:
-    """`jobs` runs at a time, each a process with its share of the CPUs.
+    """Run `jobs` processes at a time, each with its share of the CPUs.
 
     Args:
-        args: The command line, whose seeds and folder are replaced.
+        args: The command line, in which seeds and folder are replaced.
 
     Returns:
-        The exit status: that of the first run that failed.
+        The exit status of the first run that failed, else 0.
     """
     check_new_folder(base)
     folders = {seed: new_folder(f"{base}_seed{seed}") for seed in seeds}
@@ -136,23 +136,23 @@ class Commands:
             raise StopNow(self._stop.number)
 
     def work(self, step: Callable[[], bool]) -> None:
-        """Call `step` in a thread for each job until it returns that no work is left.
+        """Call `step` in one thread per job until it returns that no work is left.
 
         Raises:
-            StopNow: A signal came, and the running runs were ended.
+            StopNow: A signal arrived, and the current runs were ended.
         """
 
         def loop() -> None:
             while not self.is_ending and step():
                 pass
 
-        # From here on a signal is noted, and raised where nothing can be lost.
+        # From here on a signal is recorded, and raised where nothing can be lost.
         self._stop.patient = True
         with ThreadPoolExecutor(self._jobs, "command") as pool:
             left = {pool.submit(loop) for _ in range(self._jobs)}
             try:
                 while left and self._stop.number is None:
-                    # Not for ever: a signal wakes no thread that waits for a future.
+                    # With a timeout, since a signal does not wake a thread that waits for futures.
                     done, left = wait(left, _LOOK, FIRST_COMPLETED)
                     for one in done:
                         one.result()
@@ -163,14 +163,14 @@ class Commands:
             raise StopNow(self._stop.number)
 
     def run(self, args: list[str], is_enough: Callable[[], bool] | None = None) -> tuple[int, str]:
-        """Exit status, and what was printed; `is_enough` ends the run early, asked every second."""
-        # Not a pipe, which is read at the end only: a full one would stop the run.
+        """Exit status and output of a run; `is_enough` may end it early, called every second."""
+        # Not a pipe: it is only read at the end, and a full pipe would block the run.
         with tempfile.TemporaryFile() as output:
             command = [sys.executable, "-m", "ding", *args]
             with self._lock:
                 if self.is_ending:
                     return 1, ""
-                # Under the lock, so that `_end` knows of all.
+                # Under the lock, so that `_end` knows all processes.
                 process = subprocess.Popen(
                     command, env=self._env, stdout=output, stderr=subprocess.STDOUT
                 )
@@ -181,7 +181,7 @@ class Commands:
             return status, output.read().decode(errors="replace")
 
     def _end(self) -> None:
-        """Have all of them save and end, as SIGTERM does; kill those that do not."""
+        """Make all runs save and end, as by SIGTERM; kill those that do not."""
         with self._lock:
             self.is_ending = True
             running = list(self.running)
@@ -204,11 +204,11 @@ def _wait(process: subprocess.Popen[bytes], is_enough: Callable[[], bool] | None
             if is_enough():
                 process.terminate()
                 return _ended(process)
-    return process.wait()  # as long as the run takes
+    return process.wait()  # without a limit
 
 
 def _ended(process: subprocess.Popen[bytes]) -> int:
-    """The status of a run that was asked to end; one that does not is killed."""
+    """The status of a run that was asked to end; it is killed if it does not."""
     try:
         return process.wait(durations.COMMAND_END)
     except subprocess.TimeoutExpired:
@@ -217,10 +217,10 @@ def _ended(process: subprocess.Popen[bytes]) -> int:
 
 
 def _report(base: str, folders: dict[int, str]) -> None:
-    """Print a table of the runs, the best at the top.
+    """Print a table of the runs, the best first.
 
-    Runs that have converged come first, by the env steps that they needed. The others follow by
-    the mean of their last evaluations, for the best of many evaluations is luck, too.
+    Runs that have converged come first, by the number of env steps needed. The others follow by the
+    mean of their last evaluations, since the best of many evaluations is partly luck.
     """
     runs = {seed: Run(folder, str(seed)).summary() for seed, folder in folders.items()}
 
@@ -255,7 +255,7 @@ def _report(base: str, folders: dict[int, str]) -> None:
             f"in a median of {statistics.median(steps):,.0f} env steps"
         )
     path = f"{base}_returns.png"
-    # There may be no returns, or nothing to draw with.
+    # There may be no returns, or no library to draw with.
     with contextlib.suppress(ConfigError, OSError):
         plot.returns([folder for folder in folders.values() if os.path.isdir(folder)]).save(path)
         lines.append(f"returns over seeds: {path}")

@@ -40,21 +40,21 @@ def serial_pipeline(
     strict: Strict = False,
     callbacks: GivenCallbacks = None,
 ) -> Policy:
-    """Train a policy from a replay buffer until it is good enough or a limit is reached.
+    """Train a policy from a replay buffer until its goal or a limit is reached.
 
     Args:
         input_cfg: Path of a config file, or ``(main_config, create_config)``.
-        seed: Seed of everything random.
-        env_setting: Env class or function, the collectors' env configs, the evaluators'; instead
-            of the env that the config names.
-        model: Network instead of the one that the config describes.
+        seed: Seed of all random number generators.
+        env_setting: Env class or function, the collectors' env configs, the evaluators'; replaces
+            the config's environment.
+        model: Network that replaces the config's.
         max_train_iter: Updates after which the run ends; the round of collecting and learning
-            that reaches them is finished. Those of a checkpoint that it begins with count, too.
-            With 0 the policy is only evaluated.
-        max_env_step: Environment steps after which it ends, likewise.
+            that reaches them is completed. Updates of an initial checkpoint count as well. With 0
+            the policy is only evaluated.
+        max_env_step: Environment steps after which the run ends, in the same way.
         dynamic_seed: Whether collecting environments draw a new seed for each episode.
-        strict: Whether unknown keys of the config are errors, rather than reported: all, or those
-            at or under these paths.
+        strict: Whether unknown config keys are errors instead of warnings: all, or those at or
+            under these paths.
         callbacks: Called during the run, in addition to the ``callbacks`` of the config:
             `ding.utils.callbacks.RunCallback` objects, classes, or names ``module:Name``.
 
@@ -62,7 +62,7 @@ def serial_pipeline(
         The trained policy.
 
     Raises:
-        DingError: See its tree: config, environments, data and files each have their own.
+        DingError: Errors of config, environments, data and files have separate subclasses.
         SystemExit: SIGINT or SIGTERM ended the run, after its state was saved.
 
     Example:
@@ -86,7 +86,7 @@ def serial_pipeline_onpolicy(
     strict: Strict = False,
     callbacks: GivenCallbacks = None,
 ) -> Policy:
-    """Train a policy on what it has just collected, until it is good enough or a limit is reached.
+    """Train a policy on each new collection until its goal or a limit is reached.
 
     Arguments, return value and errors are those of `ding.entry.serial_pipeline`.
 
@@ -102,19 +102,19 @@ def serial_pipeline_onpolicy(
     return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
 
 
-#: PPG's policy keeps what its auxiliary phases need itself.
+#: PPG's policy stores the data of its auxiliary phases itself.
 serial_pipeline_onpolicy_ppg = serial_pipeline_onpolicy
 
 
 class SerialPipeline:
-    """Trains off-policy; other pipelines override what they do differently.
+    """Trains off-policy; other pipelines override the methods that differ.
 
-    Its config is compiled, and saved when the run has taken its folder.
+    Its config is compiled, and saved when the run has locked its folder.
 
     Attributes:
         mode: Name of the pipeline on the command line.
-        on_policy: Whether it trains without a replay buffer; None if that is as the policy wants.
-        collects: Whether it collects, so that the config has to contain how much.
+        on_policy: Whether it trains without a replay buffer; None: the policy decides.
+        collects: Whether it collects, so that the config must contain how much.
         cfg: The compiled config.
         notes: What its user should know of it.
         max_own_iter: Updates after which it ends, without those of a checkpoint that it began with.
@@ -151,18 +151,18 @@ class SerialPipeline:
 
     @property
     def replays(self) -> bool | None:
-        """Whether it learns from a replay buffer; None if that is as the policy wants."""
+        """Whether it learns from a replay buffer; None: the policy decides."""
         return None if self.on_policy is None else not self.on_policy
 
     def settle(self) -> None:
-        """Check and complete what only this pipeline reads of the compiled config."""
+        """Check and complete parts of the compiled config that only this pipeline reads."""
 
     def outfit(self, parts: Components) -> None:
-        """Change the parts when they have been built."""
+        """Change the parts after they were built."""
 
     def prepare(self, parts: Components) -> None:
-        """Called before the first round of a run that has taken no environment step, or has its
-        policy alone, from a checkpoint."""
+        """Called before the first round of a run without environment steps, or of one that starts
+        from a checkpoint with the policy only."""
         cfg, is_new = self.cfg.policy, parts.collector.envstep == 0
         if is_new and cfg.get("random_collect_size", 0) > 0 and parts.replay_buffer is not None:
             random_collect(
@@ -171,7 +171,7 @@ class SerialPipeline:
             )
 
     def round(self, parts: Components, run: SerialRun) -> None:
-        """Collect and learn: without a replay buffer from what was just collected, once."""
+        """Collect and learn: from the replay buffer, or once from the new samples."""
         cfg, learner, buffer = parts.cfg.policy, parts.learner, parts.replay_buffer
         data = players_data(run.collect(parts.commander.step()))
         if buffer is None:
@@ -180,11 +180,11 @@ class SerialPipeline:
         buffer.push(data, cur_collector_envstep=parts.collector.envstep)
         batch_size = learner.policy.get_attribute("batch_size")
         if isinstance(batch_size, int) and buffer.count() < batch_size:
-            return  # as at every start: not worth a warning
+            return  # normal at every start: no warning
         for _ in range(cfg.learn.get("update_per_collect", 1)):
             batch = buffer.sample(batch_size, learner.train_iter)
             if batch is None:
-                # More has to be collected first. The buffer has logged why.
+                # More must be collected first. The buffer has logged why.
                 break
             run.learn(batch)
             if learner.policy.get_attribute("priority"):
@@ -197,7 +197,7 @@ class SerialPipeline:
         dynamic_seed: bool | None = True,
         callbacks: GivenCallbacks = None,
     ) -> tuple[Policy, bool]:
-        """Build, train and close; the policy, and whether it has reached its goal."""
+        """Build, train and close; returns the policy, and whether it has reached its goal."""
         limits = _limit(max_train_iter, "max_train_iter"), _limit(max_env_step, "max_env_step")
         called = Callbacks(self.cfg.get("callbacks"), callbacks)
         with RunStop() as stop:
@@ -240,7 +240,7 @@ class SerialPipeline:
                 with contextlib.closing(built) as parts:
                     watch.rest()
                     self.outfit(parts)
-                    # There is a state to save from here on: a signal is noted, and raises nothing.
+                    # From here on there is a state to save: a signal is only recorded.
                     stop.patient = True
                     run = SerialRun(
                         *(parts, log, console, stop, watch, folder, begin, callbacks),
@@ -256,12 +256,12 @@ class SerialPipeline:
                 raise interrupt.cause or interrupt from None
             console.close(run.report)
         if stop.ending is not None and ending.status != "converged":
-            ending = stop.ending  # it came while the parts were closed
+            ending = stop.ending  # the signal arrived while the parts were closed
         return parts.policy, ending
 
 
 class OnPolicyPipeline(SerialPipeline):
-    """Trains on what was just collected."""
+    """Trains on each new collection."""
 
     mode, on_policy = "serial_onpolicy", True
 
@@ -275,7 +275,7 @@ def _limit(value: float | None, name: str) -> float:
 
 
 def priority_info(learner: BaseLearner) -> State:
-    """The new priorities of the batch that was learned from, as buffers take them."""
+    """The new priorities of the batch, in the buffers' format."""
     info = learner.priority_info
     if "priority" not in info:
         raise ConfigError(
@@ -286,7 +286,7 @@ def priority_info(learner: BaseLearner) -> State:
 
 
 def players_data(data: Samples | tuple[list[Samples], object]) -> Samples:
-    """The samples of all players of a battle as one batch; those of one policy unchanged."""
+    """Concatenate the samples of a battle's players to one batch; a single policy's unchanged."""
     if not isinstance(data, tuple):
         return data
     stock = SampleStock()

@@ -32,18 +32,18 @@ def serial_pipeline_bco(
     strict: Strict = False,
     callbacks: GivenCallbacks = None,
 ) -> Policy:
-    """Clone an expert whose observations alone are known (Torabi et al. 2018).
+    """Clone an expert from its observations only (Torabi et al. 2018).
 
-    The policy's own steps, at first ``policy.collect.n_sample / bco.alpha`` random ones, train a
-    model of which action leads from one observation to the next. In each round it labels the
-    expert's observations, and the policy, a behaviour cloning one, learns from these for
+    The policy's own steps, at first ``policy.collect.n_sample / bco.alpha`` random ones, train an
+    inverse dynamics model, which predicts the action between two observations. In each round it
+    labels the expert's observations, and the policy, a behaviour cloning one, learns from these for
     ``policy.learn.train_epoch`` epochs.
 
     Args:
-        input_cfg: The policy's config; section ``bco`` is for the model. The expert's checkpoint is
-            ``policy.collect.model_path``, and it plays ``policy.expert_random_collect_size``
-            steps; ``policy.collect.data_path`` is a file in its place, of which ``obs`` and
-            ``next_obs`` are read.
+        input_cfg: The policy's config; the section ``bco`` is for the model. The expert's
+            checkpoint is ``policy.collect.model_path``, and it plays
+            ``policy.expert_random_collect_size`` steps; a file ``policy.collect.data_path``
+            replaces it, of which ``obs`` and ``next_obs`` are read.
 
     The other arguments, the return value and the errors are those of
     `ding.entry.serial_pipeline_dqfd`.
@@ -95,7 +95,7 @@ class ObservationPipeline(ExpertPipeline):
         )
 
     def round(self, parts: Components, run: SerialRun) -> None:
-        """Collect, train the inverse dynamics, and clone what it makes of the observations."""
+        """Collect, train the inverse dynamics, and clone its labels of the observations."""
         run.collect(parts.commander.step())
         known = self._demonstrations.columns
         model = parts.reward_model
@@ -111,7 +111,7 @@ class ObservationPipeline(ExpertPipeline):
 class InverseDynamics(BaseRewardModel):
     """Learns from the policy's own steps which action leads from one observation to the next.
 
-    It changes no reward; `label` gives the actions of an expert whose observations are known.
+    It does not change rewards; `label` predicts the actions for an expert's observations.
     """
 
     config: Config = dict(
@@ -119,12 +119,12 @@ class InverseDynamics(BaseRewardModel):
             idm_batch_size=64,
             idm_learning_rate=1e-3,
             idm_weight_decay=0.0,
-            # Passes over all own steps after each collection.
+            # Number of passes over all own steps after each collection.
             idm_train_epoch=10,
         ),
-        # The kind of the actions is the environments'; `action_space` is not read.
+        # The environments determine the kind of actions; `action_space` is ignored.
         model=dict(idm_encoder_hidden_size_list=[64, 64], action_space=None),
-        # Own steps of a round, as a share of those before the first one.
+        # Own steps of a round, as a fraction of the steps before the first one.
         alpha=0.2,
     )
 
@@ -160,7 +160,7 @@ class InverseDynamics(BaseRewardModel):
             self._log({"loss": losses}, train_iter, envstep)
 
     def _loss(self, predicted: torch.Tensor, action: np.ndarray) -> torch.Tensor:
-        """Cross-entropy of choices, squared error of vectors."""
+        """Cross-entropy for choices, squared error for vectors."""
         wanted = self._tensor(action)
         if self._shapes.discrete:
             return F.cross_entropy(predicted, wanted.long().reshape(-1))
@@ -172,7 +172,7 @@ class InverseDynamics(BaseRewardModel):
         return found
 
     def label(self, obs: Tree, next_obs: Tree) -> np.ndarray:
-        """The likeliest actions: int64 ``[N, 1]``, or float32 ``[N, A]`` in (-1, 1)."""
+        """The most probable actions: int64 ``[N, 1]``, or float32 ``[N, A]`` in (-1, 1)."""
         with torch.no_grad():
             predicted = self._predict(obs, next_obs)
             if self._shapes.discrete:
@@ -181,7 +181,7 @@ class InverseDynamics(BaseRewardModel):
 
 
 class _Unkept:
-    """Takes samples that only the model of the dynamics learns from."""
+    """Accepts samples without storing them: only the inverse dynamics model learns from them."""
 
     def push(self, data: object, cur_collector_envstep: int = -1) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Off-policy training on demonstrations as well: DQfD, R2D3 and SQIL, in one process."""
+"""Off-policy training with additional demonstrations: DQfD, R2D3 and SQIL, in one process."""
 
 import numpy as np
 import torch
@@ -38,14 +38,14 @@ def serial_pipeline_dqfd(
 
     The expert plays ``policy.learn.expert_replay_buffer_size`` samples in the environments of
     ``input_cfg``; they are kept for the whole run. The first ``policy.learn.per_train_iter_k``
-    updates are from them alone, later batches have ``policy.collect.pho`` of them.
+    updates use only these, later batches the fraction ``policy.collect.pho`` of them.
 
     Args:
         input_cfg: Config of the trained policy; ``policy.collect.model_path`` is the expert's
             checkpoint, the folder of its run, or ``zoo:NAME``.
-        expert_cfg: The expert's config; only its policy is used: of any type that chooses the
-            same actions. By default the config of the run that the checkpoint belongs to.
-        expert_model: The expert's network; with it a checkpoint is not needed.
+        expert_cfg: The expert's config; only its policy is used, of any type with the same
+            actions. By default the config of the run to which the checkpoint belongs.
+        expert_model: The expert's network; with it no checkpoint is needed.
 
     The other arguments, the return value and the errors are those of
     `ding.entry.serial_pipeline`.
@@ -55,7 +55,7 @@ def serial_pipeline_dqfd(
     return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
 
 
-#: R2D3's pipeline (Paine et al. 2019) is that of DQfD, where samples are sequences of steps.
+#: R2D3's pipeline (Paine et al. 2019) is that of DQfD, with sequences of steps as samples.
 serial_pipeline_r2d3 = serial_pipeline_dqfd
 
 
@@ -73,16 +73,16 @@ def serial_pipeline_sqil(
 ) -> Policy:
     """Imitate an expert by Q-learning with constant rewards (SQIL, Reddy et al. 2019).
 
-    Half of each batch are demonstrations, whose steps are rewarded with 1; the other half is the
-    policy's own experience, rewarded with 0. The environments' rewards are not used.
+    Half of each batch are demonstrations, whose steps get the reward 1; the other half is the
+    policy's own experience, with the reward 0. The environments' rewards are not used.
 
-    The expert plays ``policy.expert_random_collect_size`` steps; where ``policy.collect.data_path``
-    names a file of transitions, the demonstrations are these.
+    The expert plays ``policy.expert_random_collect_size`` steps; if ``policy.collect.data_path``
+    names a file of transitions, these are the demonstrations.
 
     The arguments, the return value and the errors are those of `serial_pipeline_dqfd`.
 
     Raises:
-        DataError: The file's transitions lack a column, have NaN, or do not fit the policy.
+        DataError: The file's transitions lack a column, contain NaN, or do not fit the policy.
     """
     pipeline = SQILPipeline(input_cfg, seed, env_setting, model, strict)
     pipeline.find_expert(expert_cfg, expert_model)
@@ -90,7 +90,7 @@ def serial_pipeline_sqil(
 
 
 class DemonstrationPipeline(ExpertPipeline):
-    """Trains off-policy, on demonstrations as well."""
+    """Trains off-policy with additional demonstrations."""
 
     mode = "serial_dqfd"
 
@@ -112,7 +112,7 @@ class DemonstrationPipeline(ExpertPipeline):
         return super().found(expert_cfg, model)
 
     def check(self) -> None:
-        """Refuse settings that this pipeline cannot use."""
+        """Reject settings that this pipeline cannot use."""
         cfg = self.cfg.policy
         if "expert_replay_buffer_size" not in cfg.learn:
             raise ConfigError(
@@ -140,17 +140,17 @@ class DemonstrationPipeline(ExpertPipeline):
 
     @property
     def count(self) -> int:
-        """How many demonstrations are kept."""
+        """Number of demonstrations."""
         return self.cfg.policy.learn.expert_replay_buffer_size
 
     def mixed(
         self, own: AdvancedReplayBuffer, demonstrations: AdvancedReplayBuffer
     ) -> DemonstrationBuffer:
-        """What batches are drawn from."""
+        """The buffer from which batches are drawn."""
         return DemonstrationBuffer(own, demonstrations, self.cfg.policy.collect.pho)
 
     def prepare(self, parts: Components) -> None:
-        """Let the expert play, unless it has, before own samples come."""
+        """Let the expert play before own samples are collected, unless it has already."""
         buffer = parts.replay_buffer
         assert isinstance(buffer, DemonstrationBuffer)
         if not buffer.demonstrations.count():
@@ -165,7 +165,7 @@ class DemonstrationPipeline(ExpertPipeline):
         return samples.with_columns(is_expert=torch.ones(len(samples)))
 
     def round(self, parts: Components, run: SerialRun) -> None:
-        """From demonstrations alone at first, then as in other off-policy runs."""
+        """Learn from demonstrations alone at first, then as in other off-policy runs."""
         buffer, learner = parts.replay_buffer, parts.learner
         assert isinstance(buffer, DemonstrationBuffer)
         if learner.train_iter >= parts.cfg.policy.learn.get("per_train_iter_k", 0):
@@ -207,7 +207,7 @@ class SQILPipeline(DemonstrationPipeline):
             )
 
         def rewarded(columns: dict[str, Tree], lengths: np.ndarray) -> dict[str, Tree]:
-            # Before several steps become one sample: steps after an episode's end have no reward.
+            # Before n-step samples are made: steps after an episode's end have no reward.
             ones = np.ones(int(lengths.sum()), np.float32)
             return collect_mode.batched.get_train_columns({**columns, "reward": ones}, lengths)
 
@@ -218,7 +218,7 @@ class SQILPipeline(DemonstrationPipeline):
 
 
 class _UnrewardedBuffer(DemonstrationBuffer):
-    """Own experience is kept with rewards of 0."""
+    """Stores own experience with the reward 0."""
 
     def push(self, data: Items | Item, cur_collector_envstep: int = -1) -> None:
         rows: Items = data if isinstance(data, list) else [data]

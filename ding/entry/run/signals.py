@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: the first ends a run in good order, the second at once."""
+"""SIGINT and SIGTERM: the first signal ends a run normally, the second one at once."""
 
 import contextlib
 import os
@@ -15,14 +15,14 @@ from ding.utils.ending import SIGNALS, Ending
 from ding.utils.errors import EnvTimeoutError
 from ding.utils.system_helper import ReportingThread
 
-#: What `signal.signal` takes and returns.
+#: Argument and return type of `signal.signal`.
 _Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
-#: Seconds after which a signal that no handler was called for is sent again.
+#: Seconds after which a signal without a call of its handler is sent again.
 _UNHEARD = 0.1
 
 
 class StopNow(KeyboardInterrupt):
-    """Raised by a signal wherever the main thread is, when there is nothing to wait for."""
+    """Raised by a signal anywhere in the main thread, when there is nothing to wait for."""
 
     def __init__(self, number: int) -> None:
         super().__init__(SIGNALS[number])
@@ -30,23 +30,23 @@ class StopNow(KeyboardInterrupt):
 
 
 class Stopping(Exception):
-    """Leaves a collection or an evaluation during which a signal came."""
+    """Raised to leave a collection or an evaluation during which a signal arrived."""
 
 
 class StopSignal:
     """Handles signals while it is entered, in the main thread only.
 
-    What a signal raises may be lost, in a destructor or in an import that catches everything: one
-    that is entered inside another one raises again what that one has received.
+    An exception raised by a signal may be lost, in a destructor or in an import that catches
+    everything: a nested `StopSignal` raises again for the signal that the inner one received.
 
     Args:
-        numbers: Which; SIGINT and SIGTERM by default.
-        ignored: These do nothing meanwhile.
+        numbers: The signals; SIGINT and SIGTERM by default.
+        ignored: Signals that are ignored meanwhile.
 
     Attributes:
-        number: The signal that came first, ``None`` before that.
-        came: When it came, by the monotonic clock.
-        patient: Whether the first signal is only noted, for the loop to end in good order.
+        number: The first signal that arrived, ``None`` before.
+        came: Time of its arrival, by the monotonic clock.
+        patient: Whether the first signal is only recorded, so that the loop ends normally.
     """
 
     def __init__(
@@ -60,16 +60,16 @@ class StopSignal:
 
     @property
     def name(self) -> str:
-        """What the signal that came is called."""
+        """Name of the received signal."""
         return "" if self.number is None else SIGNALS[self.number]
 
     @property
     def ending(self) -> Ending | None:
-        """The end of a run that the signal interrupts, if one came."""
+        """The ending of a run that the signal interrupts; ``None`` without a signal."""
         return None if self.number is None else Ending.by_signal(self.number)
 
     def check(self, grace: float) -> None:
-        """Raise `Stopping` if a signal came ``grace`` seconds ago."""
+        """Raise `Stopping` if a signal arrived at least ``grace`` seconds ago."""
         if self.number is not None and time.monotonic() - self.came >= grace:
             raise Stopping(self.name)
 
@@ -92,11 +92,11 @@ class StopSignal:
 
     def __exit__(self, *exc: object) -> None:
         for number, handler in self._before.items():
-            # None: it was not set from Python, and Python cannot put it back.
+            # None: the handler was not set from Python, which cannot restore it.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def _on_signal(self, number: int, frame: object) -> None:
-        # Nothing is printed here: the main thread may be in the middle of a print.
+        # No printing here: the main thread may be in the middle of a print.
         now = time.monotonic()
         if self.number is None:
             self.number, self.came = number, now
@@ -109,12 +109,12 @@ class StopSignal:
         raise StopNow(number)
 
     def _on_second(self, number: int) -> None:
-        """A second signal came to a run that is ending in good order."""
+        """A second signal arrived while the run is ending normally."""
         raise StopNow(number)
 
 
 class Interrupt(BaseException):
-    """Raised in the main thread to leave an environment or an update that does not come back.
+    """Raised in the main thread to leave an environment's step or an update that hangs.
 
     Attributes:
         cause: The environment's error; ``None`` if a signal is the reason.
@@ -126,13 +126,13 @@ class Interrupt(BaseException):
 
 
 class RunStop(StopSignal):
-    """The signals of a serial run: the second one leaves at once what the main thread is at.
+    """The signals of a serial run: the second one interrupts the main thread at once.
 
     Attributes:
-        busy: Whether the main thread is at something that may be left anywhere.
-        asked_again: Whether a second signal came.
-        signalled: The signal, from the moment it came: the main thread notices it only when it gets
-            back to the interpreter.
+        busy: Whether the main thread does work that may be interrupted anywhere.
+        asked_again: Whether a second signal arrived.
+        signalled: The signal, from its arrival on: the main thread notices it only when it returns
+            to the interpreter.
     """
 
     def __init__(self) -> None:
@@ -149,10 +149,10 @@ class RunStop(StopSignal):
         return self._main is not None
 
     def leave(self, cause: EnvTimeoutError | None = None) -> None:
-        """Have the main thread leave what it is at; another thread asks for it."""
+        """Make the main thread leave its current work; called by another thread."""
         if self._main is not None:
             self._interrupt = Interrupt(cause)
-            # A signal ends sleeps and waits, too. This one has no other use here.
+            # A signal also ends sleeps and waits. SIGURG is not used otherwise.
             signal.pthread_kill(self._main, signal.SIGURG)
 
     def __enter__(self) -> "RunStop":
@@ -181,8 +181,7 @@ class RunStop(StopSignal):
 def heard_at_once(stop: StopSignal) -> Iterator[None]:
     """Let a signal reach the main thread even in a call that never returns to the interpreter.
 
-    A signal ends such a call, unless it came just before it; so it is sent again until it was
-    handled.
+    A signal ends such a call unless it arrived just before; so it is repeated until it was handled.
     """
     main = threading.get_ident()
     end_read, end_write = os.pipe()
@@ -208,9 +207,9 @@ def heard_at_once(stop: StopSignal) -> Iterator[None]:
 
 @contextlib.contextmanager
 def woken_by_signals() -> Iterator[int]:
-    """A descriptor for the numbers of signals as they come; only the main thread gets any."""
+    """A descriptor on which the numbers of signals can be read; only in the main thread."""
     read, write = os.pipe()
-    # A signal must not wait for a reader.
+    # A signal must not block on a missing reader.
     os.set_blocking(write, False)
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.set_wakeup_fd(write, warn_on_full_buffer=False) if is_main else -1

@@ -1,4 +1,4 @@
-"""All that a serial run needs to resume as if it had never stopped, and when it is saved."""
+"""The complete state of a serial run for an exact resume, and when it is saved."""
 
 import copy
 import logging
@@ -28,27 +28,27 @@ from ding.worker.learner.learner_hook import POSITIONS, checkpoint_state
 
 logger = logging.getLogger(__name__)
 
-#: The state before; it is loaded if the last one is damaged.
+#: The previous state; loaded if the last one is damaged.
 PREVIOUS_NAME = "resume_previous.pth.tar"
-#: Where a run is and how it resumes; these change with every resume.
+#: Location of a run and of its checkpoint, which change with every resume.
 _PLACES = ("exp_name.", "policy.learn.resume_training.", "policy.learn.learner.hook.")
 
 
 def state_path(exp_name: str) -> str:
-    """Where a run's state is kept."""
+    """Path of a run's saved state."""
     return os.path.join(exp_name, STATE_FILE)
 
 
 def rows_path(exp_name: str) -> str:
-    """The folder of the replay buffer's rows that a run's state refers to."""
+    """Folder of the replay buffer's rows to which a run's state refers."""
     return os.path.join(exp_name, ROWS_FOLDER)
 
 
 def take_run_state(parts: Components, journal: RowJournal) -> State:
-    """Policy, optimiser, buffer, counters, the evaluator's best, RNG and env seeds, as a copy:
-    training may continue before it is written.
+    """Copy policy, optimiser, buffer, counters, the evaluator's best, RNG and env seeds: training
+    may continue before the copy is written.
 
-    Running episodes are not in it; rows that the journal has are not written again.
+    Running episodes are not included; rows that the journal has are not written again.
     """
     buffer = parts.replay_buffer
     own = {name: part for name, part in _stateful(parts).items() if part is not buffer}
@@ -60,7 +60,7 @@ def take_run_state(parts: Components, journal: RowJournal) -> State:
             "python": random.getstate(),
             "numpy": (kind, np.asarray(keys), *generator),
             "torch": torch.get_rng_state(),
-            # To ask for them starts CUDA in a process that may not use it.
+            # Querying them would start CUDA in a process that may not use it.
             "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
         },
         "optimizer_options": parts.built_options,
@@ -78,25 +78,24 @@ def take_run_state(parts: Components, journal: RowJournal) -> State:
 
 
 def write_run_state(exp_name: str, state: State, journal: RowJournal) -> None:
-    """Write a state that `take_run_state` took.
+    """Write a state from `take_run_state`.
 
     Raises:
         CheckpointWriteError: The file cannot be written; the previous one is intact.
-        TypeError: A part's state holds something that cannot be stored.
+        TypeError: A part's state contains something that cannot be stored.
     """
-    # First: a state may refer only to rows that are on disk.
+    # First, since a state may refer only to rows on disk.
     journal.write()
     path = state_path(exp_name)
     previous = os.path.join(os.path.dirname(path), PREVIOUS_NAME)
     temporary = temporary_name(previous)
-    # The state before is kept, and its rows in the journal; only the newest one on a file system
-    # without hard links.
+    # The previous state and its rows are kept, except on file systems without hard links.
     with suppress(OSError):
-        # A link, not a rename, after which there would be no state for a while.
+        # A link, not a rename, after which there would temporarily be no state.
         os.link(path, temporary)
         put_in_place(temporary, previous)
     save_file(path, state)
-    # Only now: until the new state was in place, the one that it replaces had to be readable.
+    # Only now: the old state had to be readable until the new one was in place.
     journal.remove_unused()
 
 
@@ -107,16 +106,16 @@ def load_run_state(
 ) -> list[str]:
     """Load the state that `write_run_state` wrote into the same run folder.
 
-    If it is damaged, and the one before is not, that one takes its place.
+    If it is damaged, and the previous state is not, the previous one is loaded.
 
     Args:
-        journal: For the saves to come, so that rows that it has are not written again.
+        journal: For later saves, so that its rows are not written again.
 
     Returns:
-        What the config has changed since; it holds from now on.
+        The config values that have changed since; the new ones apply.
 
     Raises:
-        CheckpointError: There is none, or it does not fit this config.
+        CheckpointError: There is no state, or it does not fit this config.
     """
     path = state_path(parts.cfg.exp_name)
     previous = os.path.join(os.path.dirname(path), PREVIOUS_NAME)
@@ -134,7 +133,7 @@ def load_run_state(
             changed = _load_state(previous, parts, journal)
         except CheckpointError:
             raise error from None
-        # What is at this path is kept as the state before by the next save.
+        # The next save keeps the file at this path as the previous state.
         put_in_place(previous, path)
         warn(f"{error}; continuing from the state that was saved before it")
         return changed
@@ -160,19 +159,19 @@ def _load_state(path: str, parts: Components, journal: RowJournal) -> list[str]:
         parts.first_iter = state.get("first_iter", 0)  # states of earlier versions have none
         rng = state["rng"]
     except CheckpointError:
-        raise  # a file that belongs to the state: not a matter of the config
+        raise  # a file that belongs to the state, not to the config
     except (KeyError, RuntimeError, ValueError, TypeError) as error:
         raise CheckpointError(
             f"{path} does not fit this config: {type(error).__name__}: {mismatch(error)}"
         ) from error
-    # Last: building and loading the parts may have drawn from the generators.
+    # Last: building and loading the parts may have used the generators.
     _set_rng_state(rng)
     return changed
 
 
 def load_best_result(parts: Components, warn: Callable[[str], None]) -> None:
     """Set the evaluator's best result to that of ``ckpt_best``, which may be newer than the state:
-    no worse policy may replace it."""
+    a worse policy must not replace it."""
     path = os.path.join(parts.cfg.exp_name, "ckpt", "ckpt_best.pth.tar")
     if not os.path.exists(path):
         return
@@ -197,9 +196,10 @@ def _stateful(parts: Components) -> State:
 
 
 def own_states(parts: Components) -> dict[str, tuple[object, OwnState]]:
-    """Parts and hooks of users' classes, with what these add to ours; first called before training.
+    """Custom parts and hooks, with the attributes that they add to ours; first called before
+    training.
 
-    A class that defines ``state_dict`` itself settles what it keeps.
+    A class that defines ``state_dict`` itself determines what is saved.
     """
     if not parts.own_states:
         learner = parts.learner
@@ -216,7 +216,7 @@ def own_states(parts: Components) -> dict[str, tuple[object, OwnState]]:
 
 def _config_facts(cfg: Settings) -> dict[str, str]:
     """All values of a compiled config as text, by their full path."""
-    # The text of what can be called is another in each process.
+    # Callables by name only, since their text differs in each process.
     return {
         path: repr(value)
         for path, value in leaves(cfg)
@@ -233,19 +233,19 @@ def _set_rng_state(state: State) -> None:
         torch.cuda.set_rng_state_all(state["cuda"])
 
 
-#: Share of the run's time that saving may take.
+#: Maximum fraction of the run's time spent saving.
 MAX_SHARE = 0.01
 
 
 class SerialStateKeeper(StateSaver[State]):
-    """Saves the run's state when enough was learned, or time has passed, and the best policies.
+    """Saves the run's state when enough was learned or time has passed, and the best policies.
 
     Training waits only while the state is copied; a thread writes it. Rows of the replay buffer
-    that are on disk already are not written again.
+    that are already on disk are not written again.
 
     Attributes:
-        problem: What could not be saved the last time, and why; ``None`` if all could.
-        journal: Where the rows of the replay buffer are.
+        problem: What could not be saved the last time, and why; ``None`` if nothing failed.
+        journal: The journal of the replay buffer's rows.
     """
 
     def __init__(self, parts: Components, warn: Callable[[str], None]) -> None:
@@ -272,7 +272,7 @@ class SerialStateKeeper(StateSaver[State]):
         self.start_counting()
 
     def start_counting(self) -> None:
-        """The state as it is now is on disk, or training has yet to begin."""
+        """Restart the count: the current state is on disk, or training has not begun."""
         self._saved_at, self._saved_time = self._position, time.monotonic()
 
     @property
@@ -288,7 +288,7 @@ class SerialStateKeeper(StateSaver[State]):
         return super().save_if_due()
 
     def save(self) -> None:
-        """Save all that resuming needs, and wait until it is written."""
+        """Save the state for resuming, and wait until it is written."""
         if get_rank():
             return
         super().save()
@@ -300,7 +300,7 @@ class SerialStateKeeper(StateSaver[State]):
 
     def _taken(self) -> State:
         state = take_run_state(self._parts, self.journal)
-        # What is learned while it is written belongs to the next one.
+        # Updates during the write count for the next save.
         self.start_counting()
         return state
 
@@ -316,13 +316,13 @@ class SerialStateKeeper(StateSaver[State]):
         return pause
 
     def save_best(self, name: str) -> None:
-        """Save the policy under a name, with the result that made it the best."""
+        """Save the policy under a name, with the result that makes it the best."""
         learner = self._parts.learner
         learner.checkpoint_facts = {"eval_result": self._parts.evaluator.last}
         try:
             learner.save_checkpoint(name)
         except CheckpointWriteError as error:
-            # Kept, for the next policy is another one.
+            # A copy for a retry, since the policy will have changed.
             state = copy.deepcopy(to_device(checkpoint_state(learner), "cpu"))
             self._unsaved_best = name, state
             self._fail(name, error)
@@ -332,10 +332,10 @@ class SerialStateKeeper(StateSaver[State]):
             learner.checkpoint_facts = {}
 
     def run_last_hooks(self) -> None:
-        """Call the learner's hooks of the run's end, which save a last checkpoint."""
+        """Call the learner's hooks at the end of the run, which save a last checkpoint."""
         try:
             self._parts.learner.call_hook("after_run")
-        except CheckpointWriteError as error:  # any other is an error of a user's hook
+        except CheckpointWriteError as error:  # other errors are those of a custom hook
             self._fail("the last checkpoint", error)
 
     def _retry_best(self) -> None:

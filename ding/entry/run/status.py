@@ -1,4 +1,4 @@
-"""How a run is going or how it ended: ``ding status``. A coordinator reports on parallel runs."""
+"""The status of a run, running or ended: ``ding status``. Coordinators report on parallel runs."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ from ding.utils.processes import still_runs
 from ding.utils.run_claims import read_run_key
 from ding.utils.run_files import RECORD_FILE, RunRecord, read_record, why_no_run
 
-#: What a coordinator reports, and what is in its file.
+#: A coordinator's report, or the content of its file.
 Status = Mapping[str, Any]
 COORDINATOR_FILE = "coordinator.json"
 _WORKER_COLUMNS = ("worker", "state", "task", "since", "waits for", "rate", "address")
@@ -27,7 +27,7 @@ _WORKER_COLUMNS = ("worker", "state", "task", "since", "waits for", "rate", "add
 def coordinator_address(exp_name: str) -> Status | None:
     """``host``, ``port`` and ``pid`` of a run's coordinator.
 
-    ``None`` if there is none: the file may have been left by one that was killed.
+    ``None`` if there is none: the file may be left over from a killed coordinator.
     """
     found = read_facts(os.path.join(exp_name, COORDINATOR_FILE))
     process = found.get("process")
@@ -41,7 +41,7 @@ def report(exp_name: str, as_json: bool = False) -> str:
     """The facts of a run as lines, or all of them as JSON.
 
     Raises:
-        RunError: There is no such run, or it does not answer.
+        RunError: The run does not exist, or does not answer.
     """
     address, where = coordinator_address(exp_name), printable(os.path.abspath(exp_name))
     problem = ""
@@ -128,7 +128,7 @@ def _running(status: Status) -> list[str]:
 def _worker_row(item: tuple[str, Status]) -> tuple[str, ...]:
     name, worker = item
     rates = [f"{_number(worker[key])} {unit}" for key, unit in _RATES if worker.get(key)]
-    # What it waits for, with the shares of its time.
+    # What the worker waits for, with the fractions of its time.
     shares = sorted((worker.get("wait_shares") or {}).items(), key=lambda item: -item[1])
     waits = [f"{what} {share:.0%}" for what, share in shares if share >= 0.01]
     return (
@@ -151,7 +151,7 @@ def _number(value: object) -> str:
 
 
 def is_answering(address: Status, exp_name: str) -> bool:
-    """Whether a `coordinator_address` is still that of the run's coordinator."""
+    """Whether a `coordinator_address` still belongs to the run's coordinator."""
     process = address.get("process")
     if isinstance(process, dict) and still_runs(process):
         return True
@@ -159,17 +159,17 @@ def is_answering(address: Status, exp_name: str) -> bool:
         answering = ask_status(address, exp_name).get("exp_name")
     except RunError:
         return False
-    # Not whole paths: the coordinator may have been started in another folder, or elsewhere.
+    # Not whole paths: the coordinator may have another working directory or host.
     return _folder_name(answering) == _folder_name(exp_name)
 
 
 def ask_status(address: Status, exp_name: str | None = None) -> Status:
-    """The status that the coordinator at a `coordinator_address` reports.
+    """The status from the coordinator at a `coordinator_address`.
 
-    On this machine plain HTTP is enough; one elsewhere needs the key of the run's folder.
+    On this host plain HTTP suffices; a coordinator elsewhere requires the key of the run's folder.
 
     Raises:
-        RunError: There is no answer, or a coordinator did not send it.
+        RunError: There is no answer, or it is not a coordinator's.
     """
     where = f"{address.get('host')}:{address.get('port')}"
     try:
@@ -190,7 +190,7 @@ def ask_status(address: Status, exp_name: str | None = None) -> Status:
 
 
 def live_status(exp_name: str) -> Status | None:
-    """The status that the coordinator of a run reports, ``None`` if there is none that answers."""
+    """The status from a run's coordinator; ``None`` if no coordinator answers."""
     address = coordinator_address(exp_name)
     with contextlib.suppress(RunError):
         return None if address is None else ask_status(address, exp_name)

@@ -1,4 +1,4 @@
-"""Looks after the main thread of a serial run: what hangs is reported, left, and ended."""
+"""Watches the main thread of a serial run: reports, interrupts and ends code that hangs."""
 
 import contextlib
 import faulthandler
@@ -26,7 +26,7 @@ from ding.worker.collector.step_watch import StepWatch, Whereabouts, overdue_err
 
 
 def _stderr() -> int:
-    """The descriptor to which errors go; that of no file in a process without one, as a daemon."""
+    """The descriptor for errors; an invalid one in a process without stderr, such as a daemon."""
     for stream in (sys.__stderr__, sys.stderr):
         with contextlib.suppress(AttributeError, OSError, ValueError):
             return stream.fileno()  # type: ignore[union-attr]
@@ -39,23 +39,23 @@ def _no_file() -> int:
 
 
 class HeldInterpreter:
-    """Ends the process with a traceback where the interpreter is held for too long.
+    """Ends the process with a traceback if the interpreter lock is held for too long.
 
-    Code in C that never returns and keeps the interpreter's lock stops every thread, so that
-    `faulthandler`, whose timer needs no lock, is all that can end it. The state is the last one
+    C code that never returns and keeps the interpreter lock stops every thread, so only
+    `faulthandler`, whose timer needs no lock, can end it. The run's state is then the last one
     that was saved.
     """
 
     def __init__(self) -> None:
-        # The main thread may hold it when `pause` interrupts it.
+        # Reentrant: the main thread may hold it when `pause` interrupts it.
         self._lock = threading.RLock()
         self._paused = False
 
     def arm(self, limit: float) -> None:
-        """Start the timer again.
+        """Restart the timer.
 
         Args:
-            limit: Seconds from now to the end; infinity never ends it.
+            limit: Seconds until the process is ended; infinity for never.
         """
         with self._lock:
             if not self._paused and limit < float("inf"):
@@ -67,16 +67,16 @@ class HeldInterpreter:
             faulthandler.cancel_dump_traceback_later()
 
     def pause(self, number: int, frame: object) -> None:
-        """Handle SIGTSTP (Ctrl-Z): the timer would run while the process is stopped."""
+        """Handle SIGTSTP (Ctrl-Z), since the timer would run while the process is stopped."""
         self.disarm()
         handler = signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)  # stopped here, until SIGCONT
+        os.kill(os.getpid(), number)  # the process stops here, until SIGCONT
         signal.signal(number, handler)
         self._paused = False
 
 
 class Watched(Protocol):
-    """The run, as its watch needs it."""
+    """The run's interface for its watch."""
 
     def warn(self, text: str) -> None: ...
 
@@ -88,20 +88,20 @@ class Watched(Protocol):
 
 
 class RunWatch:
-    """A thread that knows what the main thread is at, and since when.
+    """A thread that tracks the main thread's current work and its duration.
 
-    A signal ends a run within seconds: a step or an update that does not return is left by an
-    `Interrupt`; where code never returns to the interpreter, the state is saved and the process
-    ended from here. If that code keeps the interpreter's lock not even this thread runs: then
-    `HeldInterpreter` ends the process after the time that an environment may take. An environment
-    that exceeds its time ends the run in the same ways.
+    A signal ends a run within seconds: an `Interrupt` leaves a step or an update that does not
+    return; if code never returns to the interpreter, this thread saves the state and ends the
+    process. If that code keeps the interpreter lock, even this thread cannot run: `HeldInterpreter`
+    then ends the process after the time limit of environments. An environment that exceeds its
+    time limit ends the run in the same ways.
 
     Args:
         manager_cfg: Config of the env managers: ``step_timeout``, ``reset_timeout``.
-        env_num: Environments in each of them.
+        env_num: Number of environments in each of them.
 
     Attributes:
-        run: What is watched; ``None`` as long as its parts are being built.
+        run: The watched run; ``None`` while its parts are being built.
     """
 
     def __init__(self, stop: RunStop, manager_cfg: Settings, env_num: int, log: RunLog) -> None:
@@ -132,7 +132,7 @@ class RunWatch:
         for end in (self._end_read, self._end_write):
             self._open.callback(os.close, end)
         if self._stop.is_master:
-            self._held.arm(self._longest)  # what is held before the first look ends, too
+            self._held.arm(self._longest)  # the lock may be held before the first check
             self._stop.pauses_by(self._held.pause)
             self._open.callback(self._held.disarm)
         self._thread.start()
@@ -143,29 +143,29 @@ class RunWatch:
         self._thread.join()
         self._open.close()
 
-    # ------------------------------------------------------------------ what the main thread is at
+    # ------------------------------------------------------------------ the main thread's work
 
     def stepping(self, launches: bool = False) -> None:
-        """The environments are asked for a step now, or are made and reset."""
+        """The environments' step begins, or their creation and reset."""
         self._steps.stepping(launches)
         self._stop.busy = True
         if launches and self._stop.is_master:
-            self._held.arm(self._longest)  # before the next look, which may come too late
+            self._held.arm(self._longest)  # before the next check, which may be too late
 
     def updating(self) -> None:
-        """The policy learns now."""
+        """An update of the policy begins."""
         self._steps.rest()
         self._update_since = time.monotonic()
         self._stop.busy = True
 
     def rest(self) -> None:
-        """Neither; nothing may be left in the middle."""
+        """Neither a step nor an update: work that must not be interrupted."""
         self._stop.busy = False
         self._update_since = None
         launched = self._steps.launches
         self._steps.rest()
         if launched and self._stop.is_master:
-            self._held.arm(self._longest)  # as short as for steps from now on
+            self._held.arm(self._longest)  # with the shorter limit of steps from now on
 
     def enter(self, phase: str, report: str = "") -> None:
         """Begin a phase: ``train``, ``save`` or ``close``.
@@ -203,12 +203,12 @@ class RunWatch:
 
     @property
     def _longest(self) -> float:
-        """Seconds that no environment may take in any way."""
+        """Maximum seconds of an environment's step, reset or creation."""
         longest = durations.ENV_LIMIT
         limits = [longest if value is None else value for value in self._limits.values()]
         if any(self._limits.values()):
             return self._env_num * sum(limits)
-        # A library of vector environments makes all of them in one call (EnvPool keeps the lock).
+        # A vector environment library creates all in one call (EnvPool keeps the lock).
         return self._env_num * longest if self._steps.launches else longest
 
     def _look_at_signal(self, elapsed: float, now: float) -> None:
@@ -230,7 +230,7 @@ class RunWatch:
         limit = durations.LEAVE_STEP if self._update_since is None else durations.LEAVE_UPDATE
         if self._stop.busy and self._phase == "train" and elapsed >= limit:
             since = self._update_since or self._steps.since
-            # At one step or update since the signal came.
+            # The same step or update since the signal arrived.
             if since is not None and now - since >= durations.LEAVE_STEP:
                 self._stop.leave()
 
@@ -242,7 +242,7 @@ class RunWatch:
                 self._end(ending, save=self._phase == "train")
             return
         write = stalled_write(self._main)
-        if write is not None:  # neither the policy nor an environment is what holds the run up
+        if write is not None:  # the delay is caused by neither the policy nor an environment
             if self._is_longest("disk", write.seconds):
                 # A log may be on the same disk.
                 ReportingThread(self._warn, "warn", warnings.warn, (str(write),)).start()
@@ -274,14 +274,14 @@ class RunWatch:
             self.run.warn(text)
 
     def _is_longest(self, kind: str, seconds: float) -> bool:
-        """Whether to warn of a delay: of those that are longer than any before."""
+        """Whether to warn of a delay: only if it is longer than all earlier ones."""
         if seconds < self._warn_from[kind]:
             return False
         self._warn_from[kind] = 2 * seconds
         return True
 
     def _limit(self, place: Whereabouts) -> float:
-        """Seconds that may be spent there, more than the env manager itself allows."""
+        """Maximum seconds in that place; more than the env manager itself allows."""
         if not place.in_envs:
             return float("inf")
         limits = {
@@ -302,34 +302,34 @@ class RunWatch:
         if in_haste and now - max(self._phase_since, began) >= durations.CLOSE_LOOK:
             self._leave_process(self._report)
 
-    # ------------------------------------------------------------------ the end from here
+    # ------------------------------------------------------------------ ending from this thread
 
     def _end(self, ending: Ending, save: bool) -> None:
-        """Save and end the process in place of a main thread that cannot be reached."""
+        """Save and end the process, since the main thread cannot be reached."""
         report: list[str] = []
 
         def conclude() -> None:
             run = self.run
-            if run is None:  # there is nothing yet that could be saved
+            if run is None:  # there is nothing to save yet
                 self._log.finish(ending.status, ending.reason)
                 return
             if save:
                 run.save()
             report.append(run.conclude(ending))
 
-        # What the main thread holds may be needed for it.
+        # In a thread, since it may need a lock that the main thread holds.
         thread = ReportingThread(conclude, "run-end", report.append)
         thread.start()
         thread.join(durations.LAST_SAVE)
         self._leave_process(report[0] if report else str(ending))
 
     def _leave_process(self, report: str) -> None:
-        # `os._exit` calls nothing that would end these, or remove locks.
+        # `os._exit` does not end child processes or remove locks.
         for child in multiprocessing.active_children():
             child.kill()
         release_locks()
         if report:
-            # Not `print`: the main thread may hold the lock of the stream for ever.
+            # Not `print`: the main thread may hold the stream's lock forever.
             os.write(sys.__stdout__.fileno() if sys.__stdout__ else 1, f"{report}\n".encode())
         number = self._stop.signalled
         os._exit(1 if number is None else Ending.by_signal(number).exit_status)
