@@ -43,12 +43,12 @@ def serial_pipeline_offline(
     strict: Strict = False,
     callbacks: GivenCallbacks = None,
 ) -> Policy:
-    """Train a policy on a data set until it is good enough or a limit is reached.
+    """Train a policy on a data set until its goal or a limit is reached.
 
-    The data set is that of ``policy.collect.data_path`` (or ``policy.learn.data_path``), of the
-    registered type ``policy.collect.data_type``. ``naive`` (the default) is what
-    `ding.entry.collect_demo_data` or a replay buffer's ``save_data`` has saved, or the folder of a
-    run, whose replay buffer is taken.
+    The data set is ``policy.collect.data_path`` (or ``policy.learn.data_path``), of the registered
+    type ``policy.collect.data_type``. ``naive`` (the default) is a file of
+    `ding.entry.collect_demo_data` or of a replay buffer's ``save_data``, or the folder of a run,
+    whose replay buffer is used.
 
     It is used for ``policy.learn.train_epoch`` epochs and reshuffled for each; with
     ``policy.priority`` as many samples are drawn by their priorities. A run that begins with a
@@ -61,7 +61,7 @@ def serial_pipeline_offline(
     `ding.entry.serial_pipeline`.
 
     Raises:
-        DataError: The data set is empty, or not of what the policy learns from.
+        DataError: The data set is empty, or does not fit the policy.
 
     Example:
 
@@ -87,12 +87,12 @@ def serial_pipeline_bc(
     strict: Strict = False,
     callbacks: GivenCallbacks = None,
 ) -> tuple[Policy, bool]:
-    """Train a policy to act as the demonstrator of a data set did.
+    """Train a policy to imitate the demonstrator of a data set (behaviour cloning).
 
     Args:
-        data_path: The data set: see `ding.entry.serial_pipeline_offline`. By default that of
-            the config.
-        max_iter: Updates after which the run ends, if ``policy.learn.train_epoch`` allows as many.
+        data_path: The data set: see `ding.entry.serial_pipeline_offline`. By default the config's.
+        max_iter: Updates after which the run ends, if ``policy.learn.train_epoch`` allows that
+            many.
 
     The other arguments and the errors are those of `ding.entry.serial_pipeline`.
 
@@ -118,8 +118,9 @@ def serial_pipeline_dt(
 
     The data set is that of `ding.entry.serial_pipeline_offline`, or ``dataset.data_dir_prefix``;
     transitions are joined to trajectories by their observations. States are normalised by
-    ``policy.state_mean`` and ``policy.state_std``, and the policy acts for ``policy.rtg_target``:
-    where the config leaves them out, they are taken from the data set, and saved with the config.
+    ``policy.state_mean`` and ``policy.state_std``, and the policy acts with the target return
+    ``policy.rtg_target``: if the config lacks them, they are computed from the data set, and saved
+    with the config.
 
     The arguments, the return value and the errors are those of
     `ding.entry.serial_pipeline_offline`.
@@ -128,15 +129,15 @@ def serial_pipeline_dt(
     return pipeline.train(max_train_iter, callbacks=callbacks)[0]
 
 
-#: Transitions as columns or rows, or pieces of trajectories.
+#: Transitions as columns or rows, or segments of trajectories.
 DataSet = Samples | TrajectoryPieces
 
 
 class OfflinePipeline(SerialPipeline):
     """Trains on a data set, which is read when training starts.
 
-    By priorities, the run's replay buffer holds the samples' numbers and priorities, so that a
-    resumed run has them, and not the samples.
+    With priorities, the run's replay buffer contains the samples' numbers and priorities, so that a
+    resumed run has these, but not the samples.
     """
 
     mode = "serial_offline"
@@ -159,7 +160,7 @@ class OfflinePipeline(SerialPipeline):
         several = policy.get("multi_gpu", False)
         self._batches = Batches(samples, policy.learn.batch_size, self.cfg.seed, several)
         if policy.get("priority"):
-            # All of them: one that fell out could not be drawn again.
+            # With room for all: an evicted sample could not be drawn again.
             policy.other.replay_buffer = without_limits(policy.other.replay_buffer, len(samples))
             if not isinstance(samples, Columns):
                 raise DataError(
@@ -172,14 +173,14 @@ class OfflinePipeline(SerialPipeline):
         return super().train(max_train_iter, max_env_step, dynamic_seed, callbacks)
 
     def samples(self) -> DataSet:
-        """The data set as samples; what is found in it may be written into the config."""
+        """The data set as samples; facts about it may be written into the config."""
         return load_samples(self.cfg, self.notes)
 
     def prepare(self, parts: Components) -> None:
-        """Let a buffer that draws by priority know of all samples, unless it does: the data set of
-        a resumed run may have changed."""
+        """Add all samples to a buffer with priorities, unless it has them: the data set of a
+        resumed run may have changed."""
         buffer, count = parts.replay_buffer, len(self._batches.samples)
-        # Of a smaller data set a smaller buffer has loaded the last samples alone.
+        # From a state with more samples, the buffer has only loaded the last ones.
         if buffer is not None and getattr(buffer, "push_count", buffer.count()) != count:
             buffer.clear()
             buffer.push(Columns({"sample": np.arange(count)}), cur_collector_envstep=0)
@@ -198,25 +199,25 @@ class OfflinePipeline(SerialPipeline):
         assert isinstance(drawn, Columns)
         facts = drawn.columns
         batch = self._batches.take(np.asarray(facts.pop("sample")))
-        assert isinstance(batch, Columns)  # as `train` has checked
+        assert isinstance(batch, Columns)  # `train` has checked this
         run.learn(batch.with_columns(**facts))
         buffer.update(priority_info(parts.learner))
 
 
 class CloningPipeline(OfflinePipeline):
-    """The same to act as a demonstrator did."""
+    """As `OfflinePipeline`, for behaviour cloning."""
 
     mode = "serial_bc"
 
 
 class TrajectoryPipeline(OfflinePipeline):
-    """The same with pieces of trajectories as samples."""
+    """As `OfflinePipeline`, with segments of trajectories as samples."""
 
     mode = "serial_dt"
 
     def samples(self) -> TrajectoryPieces:
         policy, source = self.cfg.policy, _source(self.cfg)
-        policy.pop("nstep", None)  # of configs that other policies share
+        policy.pop("nstep", None)  # from configs that other policies share
         for name in ("batch_size", "learning_rate"):
             policy.learn[name] = policy[name] = policy[name] or policy.learn[name]
         data, model = load_samples(self.cfg, self.notes), policy.model
@@ -237,18 +238,18 @@ _TRANSITION = ("obs", "action", "reward", "next_obs", "done")
 
 
 def load_samples(cfg: EasyDict, notes: Notes) -> Samples:
-    """The data set of a config as samples: columns where they have one shape, otherwise rows.
+    """The data set of a config as samples: columns if all have the same shapes, otherwise rows.
 
     Args:
-        cfg: A compiled config; ``policy.nstep`` counts. If it wants normalised observations
+        cfg: A compiled config; ``policy.nstep`` applies. If it asks for normalised observations
             (``policy.collect.normalize_states`` or ``env.norm_obs.offline_stats``), their mean and
             deviation are written into it.
-        notes: Gets how the data was changed.
+        notes: Receives notes on changes of the data.
 
     Raises:
-        ConfigError: No path, or a type that is not there.
+        ConfigError: There is no path, or the type is unknown.
         CheckpointError: The file cannot be read.
-        DataError: The data is not what the policy learns from; says what is wrong with it.
+        DataError: The data does not fit the policy; contains the reason.
     """
     source = _source(cfg)
     dataset = create_dataset(cfg)
@@ -262,7 +263,7 @@ def load_samples(cfg: EasyDict, notes: Notes) -> Samples:
             "ding.entry.collect_demo_data saves"
         )
     policy_class = get_policy_cls(cfg.policy)
-    # Columns that the policy learns from; of a user's policy they may be unknown.
+    # Columns that the policy learns from; unknown for a custom policy.
     is_ours = policy_class.__module__.startswith("ding.policy.")
     usual: Sequence[str] = _TRANSITION if is_ours else ()
     required = usual if policy_class.data_columns is None else policy_class.data_columns
@@ -270,7 +271,7 @@ def load_samples(cfg: EasyDict, notes: Notes) -> Samples:
     if isinstance(data, Columns) and "obs" in data.columns:
         data = _normalised(data, cfg, notes, source)
     nstep = cfg.policy.get("nstep") or 1
-    # Rewards of several numbers may mean anything in data of a team or for a user's policy.
+    # In data of a team or for a custom policy, rewards with several numbers may mean anything.
     one_reward = "reward" in required and not cfg.policy.get("multi_agent")
     if isinstance(data, Columns) and (nstep > 1 or one_reward):
         learn = policy_class.default_config().learn
@@ -311,15 +312,15 @@ def _normalised(data: Columns, cfg: EasyDict, notes: Notes, source: str) -> Colu
 
 
 def with_nstep(data: Columns, nstep: int, gamma: float, source: str = "the data set") -> Columns:
-    """Transitions of n steps, made of those that follow each other by their observations.
+    """n-step transitions, joined from transitions that are consecutive by their observations.
 
-    Data whose rewards have n steps already stays as it is.
+    Data whose rewards already have n steps is not changed.
 
     Args:
         data: With ``reward`` ``[N]``, ``[N, 1]`` or ``[N, n]``.
 
     Raises:
-        DataError: Rewards of another number of steps.
+        DataError: Rewards have another number of steps.
     """
     if "reward" not in data.columns:
         raise DataError(f"{source} has no 'reward', which policy.nstep={nstep} needs")
@@ -341,18 +342,18 @@ def with_nstep(data: Columns, nstep: int, gamma: float, source: str = "the data 
 
 
 class Batches:
-    """The batches of a data set, epoch after epoch; which comes depends on its number alone.
+    """The batches of a data set over all epochs; a batch depends only on its number.
 
-    With several learners each has its share of an epoch.
+    With several learners, each has its share of an epoch.
 
     Args:
-        samples: Columns, or rows of one kind or another.
-        batch_size: Samples of a batch; the last one of an epoch may have fewer.
+        samples: Columns, or a list of rows.
+        batch_size: Number of samples in a batch; the last one of an epoch may have fewer.
         seed: Seed of the order of the samples.
 
     Raises:
-        DataError: No samples.
-        ConfigError: A batch size that is none.
+        DataError: There are no samples.
+        ConfigError: The batch size is invalid.
     """
 
     def __init__(self, samples: DataSet, batch_size: int, seed: int, several: bool = False) -> None:
@@ -368,23 +369,23 @@ class Batches:
         self._order = np.arange(0)
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """Number of batches in an epoch."""
         share = math.ceil(len(self.samples) / self._ranks)
         return math.ceil(share / self._batch_size)
 
     def __getitem__(self, number: int) -> Samples:
-        """A batch: columns where the samples have one shape, otherwise rows."""
+        """A batch: columns if all samples have the same shapes, otherwise rows."""
         epoch, at = divmod(number, len(self))
         if epoch != self._epoch:
             order = np.random.default_rng([self._seed, epoch]).permutation(len(self.samples))
-            # The first ones again, so that all learners have as many.
+            # Repeat the first samples, so that all learners have the same number.
             share = math.ceil(len(order) / self._ranks)
             self._order = np.resize(order, share * self._ranks)[self._rank :: self._ranks]
             self._epoch = epoch
         return self.take(self._order[at * self._batch_size : (at + 1) * self._batch_size])
 
     def take(self, index: np.ndarray) -> Samples:
-        """Samples by their numbers."""
+        """Samples by number."""
         if isinstance(self.samples, Columns | TrajectoryPieces):
             return self.samples.take(index)
         return [self.samples[i] for i in index.tolist()]

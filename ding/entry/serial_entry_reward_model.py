@@ -1,4 +1,4 @@
-"""Training with the rewards of a reward model, in one process; some learn from demonstrations."""
+"""Training with a reward model, in one process; some models learn from demonstrations."""
 
 import argparse
 import logging
@@ -57,7 +57,7 @@ def serial_pipeline_reward_model_onpolicy(
     strict: Strict = False,
     callbacks: GivenCallbacks = None,
 ) -> Policy:
-    """Train a policy on what it has just collected, with the rewards of the ``reward_model``.
+    """Train a policy on each new collection, with the rewards of the config's ``reward_model``.
 
     Arguments, return value and errors are those of `ding.entry.serial_pipeline`.
     """
@@ -77,15 +77,15 @@ def serial_pipeline_gail(
     strict: Strict = False,
     callbacks: GivenCallbacks = None,
 ) -> Policy:
-    """Train a policy by the rewards of a discriminator, against an expert (Ho and Ermon 2016).
+    """Train a policy by a discriminator's rewards, against an expert (Ho and Ermon 2016).
 
-    The policy may be on-policy or off-policy; the rewards of the environments are not used.
+    The policy may be on-policy or off-policy; the environments' rewards are not used.
 
     Args:
         input_cfg: Config of the trained policy, with ``reward_model.type='gail'``.
-        expert_cfg: Config of the expert with checkpoint ``reward_model.expert_model_path`` (or
-            ``policy.collect.model_path``); by default that of the run that the checkpoint
-            belongs to.
+        expert_cfg: Config of the expert with the checkpoint ``reward_model.expert_model_path`` (or
+            ``policy.collect.model_path``); by default that of the run to which the checkpoint
+            belongs.
         collect_data: Let the expert play ``reward_model.collect_count`` steps, and save them as
             ``reward_model.data_path`` if that is set. If False, or if there is no expert, they
             are read from that file.
@@ -94,7 +94,7 @@ def serial_pipeline_gail(
     `ding.entry.serial_pipeline`.
 
     Raises:
-        DataError: The file's transitions lack a column, have NaN, or do not fit the policy.
+        DataError: The file's transitions lack a column, contain NaN, or do not fit the policy.
     """
     pipeline = GailPipeline(input_cfg, seed, env_setting, model, strict)
     pipeline.plays = collect_data
@@ -116,7 +116,7 @@ def serial_pipeline_guided_cost(
     """Train a policy by a cost that is learned from an expert's steps (Finn et al. 2016).
 
     As `serial_pipeline_gail` with ``reward_model.type='guided_cost'``, for policies whose samples
-    hold the probabilities of their actions.
+    contain the probabilities of their actions.
     """
     pipeline = GuidedCostPipeline(input_cfg, seed, env_setting, model, strict)
     pipeline.find_expert(model=expert_model)
@@ -135,9 +135,9 @@ def serial_pipeline_trex(
 ) -> Policy:
     """Train a policy by rewards that are learned from ranked trajectories (Brown et al. 2019).
 
-    The trajectories are those of ``reward_model.data_path``, which `trex_collecting_data` saves;
-    without such a file they are played as it does. With ``reward_model.type='drex'`` they are
-    ranked by the noise that was added to the expert (Brown et al. 2020).
+    The trajectories are read from ``reward_model.data_path``, a file of `trex_collecting_data`;
+    without the file they are played in the same way. With ``reward_model.type='drex'`` they are
+    ranked by the noise added to the expert (Brown et al. 2020).
 
     The arguments, the return value and the errors are those of `serial_pipeline_gail`.
     """
@@ -145,18 +145,18 @@ def serial_pipeline_trex(
     return pipeline.train(max_train_iter, max_env_step, callbacks=callbacks)[0]
 
 
-#: The policy's config settles whether it learns from a buffer or from what it has just collected.
+#: The policy determines whether training is off-policy or on-policy.
 serial_pipeline_trex_onpolicy = serial_pipeline_preference_based_irl = serial_pipeline_trex
 
 
 def trex_collecting_data(args: Any = None) -> None:
     """Save the trajectories that `serial_pipeline_trex` learns from.
 
-    ``reward_model.expert_model_path`` is the folder of a run whose checkpoints of the updates
-    ``checkpoint_min`` to ``checkpoint_max`` play, in steps of ``checkpoint_step``, those that it
-    has. Without ``checkpoint_max``, or with fewer than two of them, one expert plays with each
-    share of ``eps_list`` of random actions.
-    In all ``collect_count`` steps are played.
+    ``reward_model.expert_model_path`` is the folder of a run. Its checkpoints of the updates
+    ``checkpoint_min`` to ``checkpoint_max``, in steps of ``checkpoint_step``, play, as far as they
+    exist. Without ``checkpoint_max``, or with fewer than two checkpoints, one expert plays with
+    each fraction in ``eps_list`` of random actions. The total number of steps is
+    ``collect_count``.
 
     Args:
         args: An object with ``cfg``, a config or the path of its file, and ``seed``; by default
@@ -179,8 +179,8 @@ def trex_collecting_data(args: Any = None) -> None:
 
 
 class RewardModelPipeline(ExpertPipeline):
-    """Trains with a reward model, which is given demonstrations before the first round if it needs
-    them. A class whose `on_policy` is None does as its policy wants.
+    """Trains with a reward model, and passes it demonstrations before the first round if it needs
+    them. If `on_policy` is None, the policy decides between on-policy and off-policy.
 
     Attributes:
         types: Types of the supported reward models; empty: all.
@@ -188,7 +188,7 @@ class RewardModelPipeline(ExpertPipeline):
 
     mode = "serial_reward_model"
     types: tuple[str, ...] = ()
-    #: Whether an expert plays, rather than a file being read.
+    #: Whether an expert plays, instead of reading a file.
     plays = True
 
     def settle(self) -> None:
@@ -233,7 +233,7 @@ class RewardModelPipeline(ExpertPipeline):
 
     @property
     def _kind(self) -> Any:
-        """The reward model's class; of users' ones whatever makes it."""
+        """The reward model's class; for custom types the object that builds it."""
         return REWARD_MODEL_REGISTRY.get(self.cfg.reward_model.type)
 
     @property
@@ -254,7 +254,7 @@ class RewardModelPipeline(ExpertPipeline):
         if isinstance(self._kind, type) and issubclass(self._kind, DemonstratedRewardModel):
             super().outfit(parts)
         if self._expert_path and not self.plays:
-            parts.mode = ""  # a command would let the expert play
+            parts.mode = ""  # a command would make the expert play
 
     def prepare(self, parts: Components) -> None:
         if self.expert is not None:
@@ -277,7 +277,7 @@ class RewardModelPipeline(ExpertPipeline):
         return data
 
     def _transitions(self, expert: Mode, policy: Policy, count: int, noise: float = 0.0) -> Columns:
-        """Transitions of an expert that plays with a share of random actions."""
+        """Transitions of an expert that plays with a fraction of random actions."""
 
         def transitions(columns: dict[str, Tree], lengths: np.ndarray) -> dict[str, Tree]:
             found = {name: columns[name] for name in ("obs", "action", "next_obs", "done")}
@@ -327,19 +327,19 @@ class OnPolicyRewardModelPipeline(RewardModelPipeline):
 
 
 class GailPipeline(RewardModelPipeline):
-    """Trains with a discriminator, in the way that its policy wants."""
+    """Trains with a discriminator, on-policy or off-policy."""
 
     mode, on_policy, types = "serial_gail", None, ("gail",)
 
 
 class GuidedCostPipeline(RewardModelPipeline):
-    """The same with a learned cost."""
+    """As `GailPipeline`, with a learned cost."""
 
     mode, on_policy, types = "serial_guided_cost", None, ("guided_cost",)
 
 
 class TrexPipeline(RewardModelPipeline):
-    """The same with rewards that are learned once, from ranked trajectories."""
+    """As `GailPipeline`, with rewards learned once from ranked trajectories."""
 
     mode, on_policy, types = "serial_trex", None, ("trex", "drex")
 

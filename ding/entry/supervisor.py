@@ -1,4 +1,4 @@
-"""Parents of a run's parts: they start them, and end them all."""
+"""Parent processes of a run's parts: they start and end all parts."""
 
 import contextlib
 import math
@@ -34,15 +34,15 @@ _COORDINATOR = "coordinator"
 
 
 class Supervisor:
-    """Parent of a run's parts. It runs no thread, no tensor operation and no server.
+    """Parent of a run's parts. It runs no threads, tensor operations or servers.
 
-    It starts the coordinator, and starts it again if it dies; which workers live is the
-    coordinator's to decide (`ding.worker.engines.control`).
+    It starts the coordinator, and restarts it if it dies; the coordinator decides which workers run
+    (`ding.worker.engines.control`).
 
     Args:
-        config: Compiled parallel config; workers' ports on ``'auto'``.
+        config: Compiled parallel config; workers' ports are ``'auto'``.
         key: The run's key.
-        resume: Continue from the coordinator's saved state.
+        resume: Whether to continue from the coordinator's saved state.
     """
 
     def __init__(self, config: EasyDict, key: str, resume: bool = False) -> None:
@@ -50,20 +50,20 @@ class Supervisor:
         self._workers = worker_names(config.main, config.system)
         outputs = {name: output_path(config.main.exp_name, name) for name in self._workers}
         self._processes = Processes({_COORDINATOR: None, **outputs})
-        self._up: set[str] = set()  # those that have said that they work
+        self._up: set[str] = set()  # parts that have reported that they are running
         self._restarts = Restarts({_COORDINATOR: _COORDINATOR}, config.system.max_restart)
-        self._started: float | None = None  # the coordinator was, by the monotonic clock
-        #: When the coordinator has to be up, if it is being started, or is to be started again.
+        self._started: float | None = None  # start of the coordinator, by the monotonic clock
+        #: When the coordinator must have started; or when it must be restarted.
         self._due: float | None = None
-        self._cause: Ending | None = None  # why the run is ended from here
-        self._verdict: Ending | None = None  # the coordinator's
+        self._cause: Ending | None = None  # why the supervisor ends the run
+        self._verdict: Ending | None = None  # from the coordinator
         self._coordinator_end = "hung"
 
     def run(self, stop: StopSignal) -> Ending:
-        """Run to the end; returns how it ended. All parts are gone then.
+        """Run to the end, when all parts have ended; returns how it ended.
 
         Args:
-            stop: The signals, which it takes over.
+            stop: The signals; handled here from now on.
         """
         stop.patient = True
         try:
@@ -86,19 +86,19 @@ class Supervisor:
     # ------------------------------------------------------------------ running
 
     def _start_coordinator(self) -> None:
-        # After a restart: if it had come so far as to save something.
+        # After a restart, resume if the coordinator has saved a state.
         is_first = self._started is None
         self._config.resume_coordinator = self._resume or (False if is_first else None)
         self._started = time.monotonic()
         self._due = self._started + self._processes.start_limit
         main = partial(run_coordinator, config=self._config, key=self._key)
         self._processes.start(_COORDINATOR, main)
-        # One that is started again has to know of those that have lived on.
+        # A restarted coordinator must know the surviving workers.
         self._name_processes(self._workers)
 
     def _start_worker(self, name: str, address: str) -> None:
         entry = self._config.system[name]
-        if entry.port in OPEN_PORTS:  # to others the coordinator connects
+        if entry.port in OPEN_PORTS:  # the coordinator connects to the others
             host = reachable(self._config.system.coordinator.host)
             entry.coordinator = [host, split_http_address(address)[1]]
         main = partial(run_worker, config=self._config, name=name, key=self._key)
@@ -118,19 +118,19 @@ class Supervisor:
                 self._on_death(name, news)
             case Up():
                 self._up.add(name)
-                if name == _COORDINATOR:  # it keeps its port when it is started again
+                if name == _COORDINATOR:  # keeps its port after a restart
                     self._config.system.coordinator.port, self._due = news.port, None
             case Ensure():
                 if not (self._is_over or self._processes.is_alive(news.name)):
                     self._start_worker(news.name, news.address)
             case Kill():
                 self._processes.kill(news.name)
-            # Of one that is not up it is the cause of its death, which `_on_death` takes.
+            # Before it has started, this is the cause of its death: see `_on_death`.
             case Ending() if name == _COORDINATOR and name in self._up:
                 self._verdict = self._verdict or news
 
     def _look_after(self) -> None:
-        """Start the coordinator if that is due, and see whether it comes up."""
+        """Start the coordinator if it is due, and check whether it starts in time."""
         if self._is_over or self._due is None or self._due > time.monotonic():
             return
         if self._processes.is_alive(_COORDINATOR):
@@ -142,7 +142,7 @@ class Supervisor:
     def _on_death(self, name: str, death: Died) -> None:
         was_up = name in self._up
         self._up.discard(name)
-        # What fails while it is built fails again.
+        # An error during construction would occur again.
         is_unbuilt = not was_up and bool(death.cause or death.status > 0)
         if name == _COORDINATOR:
             self._on_coordinators_death(death, is_unbuilt)
@@ -152,7 +152,7 @@ class Supervisor:
             end = ProcessEnd(name, death.cause or death.how, "unbuilt")
         elif death.status == 0:
             end = ProcessEnd(name, "left", "left")
-        if self._processes.is_alive(_COORDINATOR):  # it decides what follows
+        if self._processes.is_alive(_COORDINATOR):  # it decides what to do
             self._processes.send(_COORDINATOR, end)
         elif not self._is_over:
             say(f"{name} {end.how}", to_stderr=True)
@@ -179,7 +179,7 @@ class Supervisor:
         self._cause = Ending("failed", reason)
 
     def _end(self, stop: StopSignal) -> None:
-        """Have all parts end in good order, the coordinator first, within a bounded time."""
+        """End all parts normally, the coordinator first, within a time limit."""
         number = stop.number
         if not self._is_over:
             self._cause = stop.ending
@@ -188,7 +188,7 @@ class Supervisor:
             self._processes.send(_COORDINATOR, self._cause)
         begin = time.monotonic()
         self._processes.wait_for_ends([_COORDINATOR], begin + alone, stop, self._take)
-        if stop.number != number:  # a signal that came in between
+        if stop.number != number:  # a signal that arrived in between
             alone, everybody = _time_to_end(in_haste=True)
             begin = time.monotonic() - alone
         for name in self._workers:
@@ -204,7 +204,7 @@ class Supervisor:
 
 
 def _time_to_end(in_haste: bool) -> tuple[float, float]:
-    """Seconds that the coordinator has by itself, and that all parts have."""
+    """Seconds that the coordinator has to end by itself, and that all parts have."""
     if in_haste:
         return durations.COORDINATOR_STOPPING, durations.ALL_STOPPING
     return durations.COORDINATOR_ENDING, durations.ALL_ENDING
@@ -213,14 +213,14 @@ def _time_to_end(in_haste: bool) -> tuple[float, float]:
 def run_ranks(
     config: EasyDict, key: str, name: str | None = None, port: int | None = None
 ) -> Ending:
-    """Run all processes of a learner on this machine; returns how it ended.
+    """Run all processes of a learner on this host; returns how it ended.
 
-    If one of them dies, the others end as well: they cannot train without it.
+    If one of them dies, the others end as well, since they cannot train without it.
 
     Args:
         config: Compiled parallel config.
         key: The run's key.
-        name: One of its processes; the first learner's if not given.
+        name: One of its processes; of the first learner if not given.
         port: Port of the first process, others count up from it; by default the config's.
     """
     exp_name, names = config.main.exp_name, _ranks_of(config, name)

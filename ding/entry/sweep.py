@@ -1,7 +1,7 @@
-"""``ding sweep``: look for good settings with Optuna (Akiba et al. 2019).
+"""``ding sweep``: hyperparameter search with Optuna (Akiba et al. 2019).
 
-The study is in a journal file of the folder. Any number of processes may work on it, and the same
-command continues it. A trial whose process was killed does not count.
+The study is stored in a journal file in the folder. Any number of processes may work on it, and the
+same command continues it. A trial whose process was killed does not count.
 """
 
 import difflib
@@ -40,31 +40,31 @@ from ding.utils.errors import ConfigError, DingError, RunError
 from ding.utils.seed_statistics import final_return, interquartile_mean
 from ding.utils.types import Json, Settings
 
-#: Distributions by the path of a key. Choices are stored as JSON, since lists and dicts are no
-#: values to Optuna.
+#: Distributions by the path of a key. Choices are stored as JSON, since Optuna does not support
+#: lists and dicts.
 Space: TypeAlias = dict[str, BaseDistribution]
 JOURNAL = "sweep.journal"
 _TRIAL = re.compile(r"trial\d")
-#: This number of failures without one success is attributed to the config.
+#: After this number of failures without a success, the config is considered the cause.
 MAX_FAILURES = 3
-#: Trials are compared after each of these parts of their env steps.
+#: Number of comparisons of a trial, at equal parts of its env steps.
 RUNGS = 20
 _LOOK = 1.0
 _SHOWN = 10
 _WORDS = ("low", "high", "log", "step", "choices")
-#: Keys that the sweep sets, and the option to use.
+#: Keys that the sweep sets itself, and the option to use instead.
 _OWN = {"seed": "-s, for example -s 0-2", "exp_name": "--folder"}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What all trials of a study share; it is stored in the study.
+    """Facts that all trials of a study share; stored in the study.
 
     Attributes:
         args: The command line of a run, without seed and folder.
-        seeds: Each trial is a run for each of them; its value is the interquartile mean of their
-            last returns.
-        env_step: Env steps after which a run ends, ``None`` if it is not limited so.
+        seeds: A trial runs once per seed; its value is the interquartile mean of the runs' last
+            returns.
+        env_step: Env steps after which a run ends, ``None`` for no such limit.
     """
 
     args: Sequence[str]
@@ -73,12 +73,12 @@ class Plan:
 
 
 def run_sweep(options: Settings) -> str:
-    """Do what the options of ``ding sweep`` say; returns the report.
+    """Run a sweep with the options of ``ding sweep``; returns the report.
 
-    Every choice and both ends of every range are tried in the config before the first trial.
+    Before the first trial, every choice and both ends of every range are checked with the config.
 
     Raises:
-        ConfigError: As `sweep`, or the space is wrong, or a key in it.
+        ConfigError: As in `sweep`, or the space or a key in it is invalid.
     """
     space = read_space(options["space"])
     config, env_id, policy = (options[name] for name in ("config", "env_id", "policy"))
@@ -112,21 +112,21 @@ def sweep(
 ) -> str:
     """Train with the most promising settings until the study has `trials` trials.
 
-    Each trial is one run, or one for each seed, below the folder. It is ended early if the pruner
-    finds its first seed worse than those of earlier trials.
+    A trial is one run, or one per seed, in the folder. It is ended early if the pruner considers
+    its first seed worse than those of earlier trials.
 
     Args:
-        folder: Where runs and the study's journal are.
-        jobs: Trials at a time.
+        folder: Folder of the runs and the study's journal.
+        jobs: Number of concurrent trials.
         sampler: ``tpe``, ``random``, or ``grid``, which tries each combination of choices once.
         pruner: ``median`` or ``none``.
 
     Returns:
-        A report: the best trials, and how much each setting matters.
+        A report: the best trials, and the importance of each setting.
 
     Raises:
-        ConfigError: The study cannot be opened, or was made for other runs.
-        RunError: No trial works.
+        ConfigError: The study cannot be opened, or belongs to other runs.
+        RunError: All trials fail.
     """
     study = _open(space, plan, folder, sampler, pruner)
     if sampler == "grid":
@@ -137,7 +137,7 @@ def sweep(
         def try_next() -> bool:
             nonlocal running
             with lock:
-                # With `ask` under the lock: two threads must not both begin the last one.
+                # Under the same lock as `ask`: two threads must not both begin the last trial.
                 left = trials - len(_ended(study)) - running
                 if left <= 0 or (len(outputs) >= MAX_FAILURES and not _ended(study)):
                     return False
@@ -174,7 +174,7 @@ def _open(space: Space, plan: Plan, folder: str, sampler: str, pruner: str) -> o
     try:
         os.makedirs(folder, exist_ok=True)
         storage = JournalStorage(JournalFileBackend(path))
-        # One for each journal, whatever the folder is called from here.
+        # One study per journal, whatever path its folder has.
         names = optuna.get_all_study_names(storage) or ["sweep"]
         study = optuna.create_study(
             storage=storage, study_name=names[0], direction="maximize", load_if_exists=True
@@ -199,10 +199,10 @@ def _open(space: Space, plan: Plan, folder: str, sampler: str, pruner: str) -> o
     if sampler == "grid":
         for values in _grid(space):
             study.enqueue_trial(values, skip_if_exists=True)
-    # Without a seed: processes with equal ones would try the same settings twice.
+    # Without a seed: processes with the same seed would try the same settings.
     samplers = optuna.samplers
     study.sampler = samplers.TPESampler() if sampler == "tpe" else samplers.RandomSampler()
-    # Not after the first evaluation, of a policy that has not learned.
+    # Not after the first evaluation, at which the policy has not learned yet.
     median = optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=1)
     study.pruner = median if pruner == "median" else optuna.pruners.NopPruner()
     return study
@@ -219,10 +219,10 @@ def _train(
     """Train each seed with a trial's values.
 
     Args:
-        outputs: Gets what a run that fails has printed, before its `RunError`.
+        outputs: Receives the output of a run that fails, before its `RunError`.
 
     Returns:
-        The trial's value, ``None`` if it is ended early.
+        The trial's value, ``None`` if it was ended early.
     """
     values = _values(trial)
     shown = ", ".join(f"{name}={_text(values[key])}" for key, name in _short(values).items())
@@ -244,7 +244,7 @@ def _train(
             say(f"trial {trial.number}: failed  {shown}")
             raise RunError(f"trial {trial.number} ended with status {status}")
         if watch:
-            watch.is_hopeless()  # what is new is reported, for the trials after it
+            watch.is_hopeless()  # report the last evaluations, for comparison with later trials
         found.append(final_return(returns, Run(run, "").status == "converged"))
     value = float(interquartile_mean(np.array(found)))
     trial.set_user_attr("worst", min(found))
@@ -253,12 +253,12 @@ def _train(
 
 
 class _Watch:
-    """Compares a run with those of earlier trials while it runs: after each twentieth of its env
-    steps, or, without a limit, after each evaluation."""
+    """Compares a run with those of earlier trials while it is running: after each twentieth of its
+    env steps, or, without a limit, after each evaluation."""
 
     def __init__(self, trial: optuna.Trial, run: str, env_step: int | None) -> None:
         self._trial, self._limit = trial, env_step
-        self._curve = Curve(run, most=math.inf)  # without a limit an evaluation's place counts
+        self._curve = Curve(run, most=math.inf)  # without a limit, evaluations are numbered
         self._next, self.hopeless = 0, False
 
     def is_hopeless(self) -> bool:
@@ -274,7 +274,7 @@ class _Watch:
 
 
 def _report(study: optuna.Study, space: Space, plan: Plan, folder: str) -> str:
-    """The best trials, how much each setting matters, and how to train the best one."""
+    """The best trials, the importance of each setting, and the command to train the best one."""
     complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
     ranked = sorted(complete, key=lambda trial: -(trial.value or 0.0))
     several = len(plan.seeds) > 1
@@ -294,7 +294,7 @@ def _report(study: optuna.Study, space: Space, plan: Plan, folder: str) -> str:
     if len({trial.value for trial in complete}) > 1:
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of settings that few trials have
+            warnings.simplefilter("ignore")  # about settings that few trials have
             shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
         lines += ["", "how much each setting matters:"]
         lines += [f"  {share:>4.0%}  {key}" for key, share in shares.items()]
@@ -310,10 +310,10 @@ def settings_of(values: Mapping[str, Json]) -> list[str]:
 
 
 def read_space(path: str) -> Space:
-    """A sweep's YAML file: keys of the config, nested or as paths, with values to try.
+    """Read a sweep's YAML file: keys of the config, nested or as paths, with values to try.
 
     Raises:
-        ConfigError: The file cannot be read, or is wrong; names the entry.
+        ConfigError: The file cannot be read, or is invalid; names the entry.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -336,7 +336,7 @@ def read_space(path: str) -> Space:
 
 
 def _flat(source: Mapping[str, object], before: str) -> Iterator[tuple[str, object]]:
-    """Entries of a section and of those in it, by their whole path."""
+    """Entries of a section and its subsections, by their full path."""
     for name, value in source.items():
         if isinstance(value, dict) and value and not value.keys() & {*_WORDS}:
             yield from _flat(value, f"{before}{name}.")
@@ -366,7 +366,7 @@ def _distribution(value: object) -> BaseDistribution:
 
 
 def examples(space: Space) -> Iterator[dict[str, Json]]:
-    """Values with which each choice and each end of a range occurs at least once."""
+    """Combinations of values in which each choice and each end of a range occurs at least once."""
     ends = {key: _ends(distribution) for key, distribution in space.items()}
     for i in range(max(map(len, ends.values()))):
         yield {key: values[min(i, len(values) - 1)] for key, values in ends.items()}
@@ -383,7 +383,7 @@ def _grid(space: Space) -> list[dict[str, Json]]:
     """Each combination of choices, as Optuna stores them.
 
     Raises:
-        ConfigError: There is a range.
+        ConfigError: The space contains a range.
     """
     choices = []
     for key, distribution in space.items():
@@ -394,7 +394,7 @@ def _grid(space: Space) -> list[dict[str, Json]]:
 
 
 def _values(trial: optuna.Trial | FrozenTrial) -> dict[str, Json]:
-    """Values of a trial as the config has them."""
+    """A trial's values in the form of the config."""
     kinds = trial.distributions
     return {
         key: json.loads(value) if isinstance(kinds[key], CategoricalDistribution) else value
@@ -403,7 +403,7 @@ def _values(trial: optuna.Trial | FrozenTrial) -> dict[str, Json]:
 
 
 def _ended(study: optuna.Study) -> list[FrozenTrial]:
-    """Trials that count."""
+    """Completed and pruned trials, which count."""
     return study.get_trials(deepcopy=False, states=[TrialState.COMPLETE, TrialState.PRUNED])
 
 
@@ -412,7 +412,7 @@ def _folder_of(folder: str, number: int, suffix: str) -> str:
 
 
 def _short(keys: Mapping[str, object]) -> dict[str, str]:
-    """The last part of each key, or all of it where these are equal."""
+    """The last part of each key, or the full key if the last parts are equal."""
     last = [key.rpartition(".")[2] for key in keys]
     return {key: name if last.count(name) == 1 else key for key, name in zip(keys, last)}
 

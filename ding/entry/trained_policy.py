@@ -1,4 +1,4 @@
-"""Trained policies to use: ``ding.load``; of a run's folder, or of the zoo."""
+"""Loads trained policies for use: ``ding.load``; from a run's folder, or from the zoo."""
 
 import contextlib
 import difflib
@@ -31,24 +31,25 @@ from ding.utils.settings import at
 from ding.utils.types import Config, Settings, Tree
 from ding.worker.collector.steps import Mode
 
-#: Observations on which an exported policy has to act as this one does.
+#: Number of observations on which an exported policy must act as the original.
 _CHECKS = 64
 _TOLERANCE = 1e-4
 
 
 class TrainedPolicy:
-    """Acts as a run's evaluations do: without exploring.
+    """Acts as in a run's evaluations: without exploration.
 
-    Observations are those that the run's environments return, and actions those that they take:
-    where its config wraps them (frames stacked, actions scaled), wrap yours in the same way.
+    Observations and actions have the format of the run's environments: if its config wraps them
+    (stacked frames, scaled actions), wrap yours in the same way.
 
     Args:
-        policy: With weights, and the eval mode enabled.
+        policy: A policy with weights and an enabled eval mode.
         obs_shape: Shape of one observation, ``None`` if it is not an array.
         first_action: What is added to choices: the ``start`` of the environment's Discrete or
             MultiDiscrete space, a list for the latter.
 
     Attributes:
+        policy: The policy.
         policy: The policy itself.
     """
 
@@ -68,7 +69,7 @@ class TrainedPolicy:
         """The action for one observation, such as an array ``[*obs_shape]``.
 
         Returns:
-            An int for one discrete action, otherwise an array or a dict of them.
+            An int for one discrete action, otherwise an array or a dict of arrays.
         """
         with torch.no_grad():
             output = self._mode.forward({0: to_tensor(obs, dtype=torch.float32)})
@@ -80,21 +81,21 @@ class TrainedPolicy:
         return action
 
     def reset(self) -> None:
-        """An episode begins: forget what a policy with a memory has seen."""
+        """Start an episode: clear the memory of a recurrent policy."""
         self._mode.reset([0])
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """Write what maps observations ``obs`` [B, *obs_shape] float32 to actions [B, ...].
+        """Export a function from observations ``obs`` [B, *obs_shape] float32 to actions [B, ...].
 
-        What was written is read back, and has to act on random observations as this policy does.
+        The file is read back, and must act on random observations as this policy does.
 
         Args:
             path: Ends with ``.pt`` (TorchScript) or ``.onnx`` (needs the extra ``onnx``).
 
         Raises:
-            ConfigError: Another ending, a policy with a memory or with other observations than
-                arrays, or ``onnx`` is not installed.
-            CheckpointError: The exported policy acts otherwise.
+            ConfigError: The path ends differently, the policy has a memory or observations that
+                are not arrays, or ``onnx`` is not installed.
+            CheckpointError: The exported policy acts differently.
         """
         path = os.fspath(path)
         ending = os.path.splitext(path)[1]
@@ -107,7 +108,7 @@ class TrainedPolicy:
         partial = temporary_name(path) + ending
         try:
             exported = _export(actor, obs[:2], partial)
-            for batch in (obs, obs[:1]):  # also of other sizes than the one traced
+            for batch in (obs, obs[:1]):  # also with another size than the traced one
                 with torch.no_grad():
                     expected = actor(batch).double()
                 found = torch.as_tensor(exported(batch)).double()
@@ -135,8 +136,8 @@ def load(
         checkpoint: File of the weights; by default the best, or else the newest.
 
     Raises:
-        ConfigError: There is no run, or its environments normalise what the policy sees.
-        CheckpointError: It has no weights, or they cannot be read.
+        ConfigError: The run does not exist, or its environments normalise observations.
+        CheckpointError: The run has no weights, or they cannot be read.
 
     Example:
 
@@ -163,18 +164,18 @@ def load(
 
 
 def _normalises(env: Settings) -> bool:
-    """Whether environments of a config normalise observations."""
+    """Whether a config's environments normalise observations."""
     if at(env, "norm_obs.use_norm") or at(env, "norm_obs.offline_stats.use_offline_stats"):
         return True
     wrappers: Sequence[WrapperEntry] = []
-    with contextlib.suppress(ConfigError):  # what a custom class has under this key
+    with contextlib.suppress(ConfigError):  # a custom class may use this key differently
         wrappers = given_wrappers(env, "evaluator")
     types = [one.get("type") if isinstance(one, Mapping) else one for one in wrappers]
     return any(type_ in types for type_ in ("obs_norm", "static_obs_norm"))
 
 
 class _Actor(nn.Module):
-    """Observations to actions, as one module that has the policy's parameters."""
+    """A module from observations to actions that contains the policy's parameters."""
 
     def __init__(self, policy: Policy, first_action: int | Sequence[int]) -> None:
         super().__init__()
@@ -192,13 +193,13 @@ class _Actor(nn.Module):
 def _export(
     actor: nn.Module, example: torch.Tensor, path: str
 ) -> Callable[[torch.Tensor], ArrayLike]:
-    """Write it, and return what was written as a function."""
+    """Write the module to a file, and return the file's content as a function."""
     with torch.no_grad(), warnings.catch_warnings():
-        # Of what depends on the example. Whether anything does is checked.
+        # About values that depend on the example; the export is checked for this.
         warnings.simplefilter("ignore")
         traced = torch.jit.trace(actor, example, check_trace=False)
         if path.endswith(".pt"):
-            # Parameters become constants: it is not trained.
+            # Parameters become constants, since it is not trained.
             torch.jit.freeze(traced.eval()).save(path)
             return torch.jit.load(path)
         try:
@@ -218,7 +219,7 @@ def _export(
     return lambda obs: evaluator.run(None, {"obs": obs.numpy()})[0]
 
 
-#: What names of bundled policies begin with.
+#: Prefix of the names of bundled policies.
 PREFIX = "zoo:"
 CHECKPOINT_ENDING = ".pth.tar"
 _FOLDER = Path(__file__).resolve().parent.parent / "zoo"
@@ -228,14 +229,14 @@ _NUMBERED = re.compile(r"iteration_(\d+)\.pth\.tar")
 
 @dataclass(frozen=True)
 class TrainedFiles:
-    """Files of a trained policy: its config, and its weights if the run has some."""
+    """Files of a trained policy: its config, and its weights if they exist."""
 
     config: str
     checkpoint: str | None
 
     @property
     def weights(self) -> str:
-        """File of the weights; a `CheckpointError` if the run has none."""
+        """File of the weights; raises `CheckpointError` if there are none."""
         if self.checkpoint is None:
             folder = os.path.join(os.path.dirname(self.config), "ckpt")
             raise CheckpointError(
@@ -251,11 +252,10 @@ def find_trained(name: str | os.PathLike[str]) -> TrainedFiles:
     """The files of a trained policy.
 
     Args:
-        name: Folder of a run, whose best checkpoint is taken, or else the newest; or
-            ``zoo:NAME``.
+        name: Folder of a run, whose best checkpoint is used, or else the newest; or ``zoo:NAME``.
 
     Raises:
-        ConfigError: There is no such run, or nothing of that name in the zoo.
+        ConfigError: The run does not exist, or the zoo has no policy of that name.
     """
     name = os.fspath(name)
     if name.startswith(PREFIX):
@@ -277,7 +277,7 @@ def zoo_names() -> list[str]:
 
 
 def zoo_facts(name: str) -> Config:
-    """Facts on the training and the evaluation of a policy of the zoo, by name."""
+    """Facts on the training and evaluation of a policy of the zoo."""
     return dict(read_config_directly(_find_in_zoo(name).config)["zoo"])
 
 

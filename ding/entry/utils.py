@@ -1,4 +1,4 @@
-"""Small parts of pipelines that scripts import."""
+"""Helper functions of pipelines that scripts import."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,10 +14,10 @@ from ding.worker.collector.steps import Envs, Samples
 
 
 class AccMetric(IMetric):
-    """Accuracy of classification."""
+    """Accuracy of a classifier."""
 
     def eval(self, inputs: Tensor | Mapping[str, Tensor], label: Tensor) -> dict[str, float]:
-        """Share of ``inputs["logit"]`` (``[B, classes]``) whose largest entry is the label's."""
+        """Fraction of ``inputs["logit"]`` (``[B, classes]``) whose argmax equals the label."""
         logit = inputs["logit"] if isinstance(inputs, Mapping) else inputs
         return {"Acc": (logit.argmax(-1) == label).float().mean().item()}
 
@@ -54,21 +54,21 @@ def random_collect(
     replay_buffer: Any,
     postprocess_data_fn: Callable[[Samples], Samples] | None = None,
 ) -> None:
-    """Fill the buffer with what a random policy sees, before training.
+    """Fill the buffer with samples of a random policy, before training.
 
     Args:
-        policy_cfg: Policy config; ``random_collect_size`` is how many samples (or episodes) to
-            collect, and ``transition_with_policy_data`` keeps the policy's own forward pass, for
-            policies whose transitions hold its outputs.
+        policy_cfg: Policy config; ``random_collect_size`` is the number of samples (or episodes),
+            and ``transition_with_policy_data`` keeps the policy's own forward pass, for policies
+            whose transitions contain its outputs.
         policy: The policy.
-        collector: Its collector, which has the policy again at the end.
+        collector: Its collector, which gets the policy back at the end.
         collector_env: The collector's env manager.
-        commander: Has the settings of the policy's forward pass.
-        replay_buffer: Where the samples go.
+        commander: Provides the settings of the policy's forward pass.
+        replay_buffer: The buffer for the samples.
         postprocess_data_fn: Applied to the samples first.
 
     Raises:
-        ConfigError: The collector is one for battles.
+        ConfigError: The collector is for battles.
     """
     size = policy_cfg.random_collect_size
     if size <= 0:
