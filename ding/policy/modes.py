@@ -175,7 +175,7 @@ class collect_function(_CollectFunctions):
 class eval_function(_EvalFunctions):
     """Eval mode of a policy, ``policy.eval_mode``: acting without exploration.
 
-    Its functions are those of `collect_function` that concern acting.
+    Arguments are those of `collect_function` that concern acting.
 
     Example:
 

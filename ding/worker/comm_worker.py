@@ -185,7 +185,7 @@ class CommWorker(ABC):
 
 
 def build_service(spec: WorkerSpec, stores: Stores) -> WorkerService:
-    """The service of a worker whose requests an engine transports."""
+    """Build the service of a worker to which an engine transports requests."""
     return make_service(spec.kind, EasyDict(spec.entry), stores)
 
 

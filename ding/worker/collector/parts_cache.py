@@ -93,7 +93,7 @@ class PartsCache:
         return manager
 
     def discard_envs(self) -> None:
-        """Close all environments; waits only briefly for one that hangs."""
+        """Close all environments; waits only briefly for hanging ones."""
         while self._envs:
             _, (_, manager) = self._envs.popitem()
             close = partial(_close_quietly, manager)

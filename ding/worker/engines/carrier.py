@@ -433,7 +433,7 @@ class Worker:
             raise ErrorReport.of(error).task_fail() from error
 
     def answer(self, request: Request[Answer]) -> Answer:
-        """Answer a request. Only one request comes at a time, except `EndWorker`.
+        """Answer a request. Requests arrive one at a time, except `EndWorker`.
 
         Raises:
             TaskFail: The request failed; with type, message and traceback.
