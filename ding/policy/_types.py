@@ -42,7 +42,7 @@ class _Samples(TypedDict):
 class Steps(_Samples, total=False):
     """Samples of single steps: ``reward`` ``[nstep, B]``, other scalars ``[B]``."""
 
-    #: Discount of the bootstrap value, for samples with fewer than ``nstep`` rewards.
+    #: Discount of the bootstrap value; higher for samples with fewer than ``nstep`` rewards.
     value_gamma: Tensor
     #: 1 for demonstrations; the observation after the first of the n steps (DQfD).
     is_expert: Tensor

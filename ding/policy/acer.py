@@ -51,7 +51,7 @@ class ACERPolicy(UnrolledPolicy):
             discount_factor=0.9,
             # Upper bound of the importance weights; a correction removes the bias of truncation.
             c_clip_ratio=10,
-            # Limit the gradient of the divergence from the average policy, to `trust_region_value`.
+            # Bound the growth of the divergence from the average policy by `trust_region_value`.
             trust_region=True,
             trust_region_value=1.0,
             # Update rate of the average policy, once per update.
