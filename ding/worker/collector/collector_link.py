@@ -176,7 +176,7 @@ class SampleSender:
         now = time.monotonic()
         if self._since is None:
             self._since = now
-        # A message costs a coordinator that is behind the same whatever its size: send fewer.
+        # Each message costs a busy coordinator the same, whatever its size: send fewer.
         scale = min((1 + self._link.backlog()) ** 2, MAX_SCALE)
         is_enough = waiting >= self._n_sample * scale
         if is_enough and now - self._sent >= durations.CHUNK_SPAN:
