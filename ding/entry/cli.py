@@ -41,7 +41,7 @@ Examples:
   ding -m parallel -c parallel_config.py -s 0           coordinator, learners and collectors
   ding -m dist -M config -c parallel_config.py          the same, each started by hand
   ding worker --join host:7000 --run exp/run            one more collector, on any host
-  ding status exp/run                                   how a run is going
+  ding status exp/run                                   progress of a run
   ding board exp                                        a web page of all runs below a folder
   ding plot exp -o returns.png                          returns over seeds, grouped by config
   ding eval exp/run --replay-path videos                returns of its best policy, and videos
@@ -185,7 +185,7 @@ _OF_NEW_RUNS = (
 @run_options(*_COMMON, without=("config", "mode", "replay_path"))
 @click.pass_context
 def train(ctx: click.Context, env_id: str, policy: str | None, **options: object) -> None:
-    """Train in an environment without a config file.
+    """Train a policy in an environment without a config file.
 
     ENV is an id of gymnasium, or a type of ding -q env. POLICY is a type of ding -q policy; by
     default ppo, and sac for continuous actions. Its settings are those of the package's configs;
@@ -203,7 +203,7 @@ def train(ctx: click.Context, env_id: str, policy: str | None, **options: object
 def init(
     ctx: click.Context, path: str, env_id: str | None, policy: str | None, debug: bool
 ) -> None:
-    """Write a config FILE with the meaning of each key."""
+    """Write a config FILE that explains each key."""
     from ding.entry.new_config import write_new_config
 
     ctx.meta[_DEBUG] = ctx.meta.get(_DEBUG) or debug
@@ -219,7 +219,7 @@ def init(
 def resume(ctx: click.Context, run: str, **options: object) -> None:
     """Continue the run in the folder RUN.
 
-    In its mode, after Ctrl-C, a limit or a crash, from its newest state.
+    It continues in its mode and from its newest saved state, also after a crash.
     """
     from ding.utils.run_files import read_record, why_no_run
 
@@ -235,7 +235,9 @@ def resume(ctx: click.Context, run: str, **options: object) -> None:
 @main.command("eval", cls=Sectioned)
 @click.argument("name", metavar="RUN|zoo:NAME")
 @click.option("-s", "--seed", default=0, type=click.IntRange(0, (1 << 32) - 1), show_default=True)
-@click.option("--episodes", type=click.IntRange(1), help="How many. [default: the config's]")
+@click.option(
+    "--episodes", type=click.IntRange(1), help="Number of episodes. [default: the config's]"
+)
 @run_options("replay_path", "settings")
 def evaluate(
     name: str, seed: int, episodes: int | None, replay_path: str | None, settings: tuple[str, ...]
@@ -257,7 +259,7 @@ def evaluate(
 @click.argument("exp", metavar="EXP_NAME")
 @click.option("--json", "as_json", is_flag=True, help="All facts, as JSON.")
 def status(exp: str, as_json: bool) -> None:
-    """Show how a run is going, or how it ended."""
+    """Show the progress of a run, or how it ended."""
     from ding.entry.run.status import report
 
     click.echo(report(exp, as_json))
@@ -268,7 +270,7 @@ def status(exp: str, as_json: bool) -> None:
               help="The coordinator's address; ding status shows it.")  # fmt: skip
 @click.option("--kind", type=click.Choice(["collector", "learner"]), default="collector",
               show_default=True)  # fmt: skip
-@click.option("--name", help="Such as collector7. [default: one that no worker of the run has]")
+@click.option("--name", help="Name, such as collector7. [default: an unused one]")
 @click.option("--run", "folder", default=".", type=click.Path(exists=True, file_okay=False),
               help="The run's folder, for its key, if that is not in DING_RUN_KEY.")  # fmt: skip
 def worker(address: str, kind: "Kind", name: str | None, folder: str) -> None:
@@ -288,7 +290,7 @@ def worker(address: str, kind: "Kind", name: str | None, folder: str) -> None:
 def board(folder: str, port: int) -> None:
     """Show all runs below FOLDER on a local web page.
 
-    It follows the runs until Ctrl-C.
+    The page is updated while runs train. Ctrl-C ends the server.
     """
     from ding.board.server import BoardServer, serve_until_signal
     from ding.entry.run.status import live_status
@@ -305,7 +307,7 @@ def board(folder: str, port: int) -> None:
 @click.option("-x", default="envstep", type=click.Choice(["envstep", "iter", "time"]),
               show_default=True, help="Environment steps, updates, or minutes.")  # fmt: skip
 @click.option("--groups", default=12, type=click.IntRange(1), show_default=True,
-              help="Configs in a panel at most, the best ones.")  # fmt: skip
+              help="Maximum number of configs in a panel; the best ones are drawn.")  # fmt: skip
 def plot(runs: tuple[str, ...], output: str, x: "Axis", groups: int) -> None:
     """Draw the returns of RUNS, grouped by config, and rank them.
 
@@ -328,17 +330,19 @@ def plot(runs: tuple[str, ...], output: str, x: "Axis", groups: int) -> None:
               help="Environment, instead of a config file; with -p.")  # fmt: skip
 @click.option("-p", "--policy", metavar="TYPE", help="Policy for -e.")
 @click.option("--space", type=FILE, required=True, metavar="FILE",
-              help="YAML file of what to try (docs/sweeps.md).")  # fmt: skip
+              help="YAML file with the search space (docs/sweeps.md).")  # fmt: skip
 @click.option("--trials", default=50, type=click.IntRange(1), show_default=True)
-@click.option("--jobs", default=1, type=click.IntRange(1), help="Trials at a time.")
+@click.option(
+    "--jobs", default=1, type=click.IntRange(1), help="Number of trials at the same time."
+)
 @click.option("--folder", default="exp/sweep", show_default=True,
-              help="Of the runs; a sweep that it holds is continued.")  # fmt: skip
+              help="Folder of the runs; a sweep in it is continued.")  # fmt: skip
 @click.option("--sampler", default="tpe", type=click.Choice(["tpe", "random", "grid"]),
-              show_default=True, help="What suggests settings.")  # fmt: skip
+              show_default=True, help="Method that suggests settings.")  # fmt: skip
 @click.option("--pruner", default="median", type=click.Choice(["median", "none"]),
-              show_default=True, help="What ends trials early.")  # fmt: skip
+              show_default=True, help="Method that ends bad trials early.")  # fmt: skip
 def sweep(**options: object) -> None:
-    """Look for the settings of a config that return most."""
+    """Search for the settings of a config with the highest returns."""
     if (options["config"] is None) == (options["env_id"] is None):
         raise click.UsageError("expected -c FILE, or -e ID with -p TYPE")
     if (options["env_id"] is None) != (options["policy"] is None):

@@ -84,12 +84,12 @@ SECTIONS: dict[str, tuple[_Option, ...]] = {
             "--mode",
             type=click.Choice(MODES),
             metavar="MODE",
-            help=f"{', '.join(MODES)}; without it, what the config trains with.",
+            help=f"{', '.join(MODES)}. [default: the mode that fits the config]",
         ),
         click.option(
             "--env-manager",
             metavar="TYPE",
-            help="What steps the environments: subprocess, env_pool, ...; ding -q env_manager.",
+            help="Env manager: subprocess, env_pool, ...; ding -q env_manager lists them.",
         ),
         click.option(
             "--set",
@@ -102,19 +102,19 @@ SECTIONS: dict[str, tuple[_Option, ...]] = {
         click.option(
             "--dry-run",
             is_flag=True,
-            help="Print the whole config as a run would have it, and run nothing.",
+            help="Print the complete config of the run without starting it.",
         ),
     ),
     "How long and where": (
-        click.option("--train-iter", **_STEPS, help="Updates after which to stop."),
-        click.option("--env-step", **_STEPS, help="Environment steps after which to stop."),
+        click.option("--train-iter", **_STEPS, help="Maximum number of updates."),
+        click.option("--env-step", **_STEPS, help="Maximum number of environment steps."),
         click.option("--exp-name", metavar="FOLDER", help="Folder of the run."),
         click.option("--resume", is_flag=True, help="Continue the run in the config's folder."),
         click.option(
             "--load-path",
             type=FILE,
             metavar="FILE",
-            help="Checkpoint to begin with, or to evaluate.",
+            help="Checkpoint to start from, or to evaluate.",
         ),
         click.option(
             "--replay-path",
@@ -130,14 +130,14 @@ SECTIONS: dict[str, tuple[_Option, ...]] = {
             multiple=True,
             callback=seeds,
             metavar="N[,N...][,N-N]",
-            help="Seed; several make one run each. [default: the config's, or 0]",
+            help="Seed; several seeds start one run each. [default: the config's, or 0]",
         ),
         click.option(
             "--jobs",
             type=click.IntRange(1),
             default=1,
             metavar="N",
-            help="Runs of several seeds at a time. [default: 1]",
+            help="Number of runs at the same time, with several seeds. [default: 1]",
         ),
     ),
     "Display": (
@@ -146,20 +146,25 @@ SECTIONS: dict[str, tuple[_Option, ...]] = {
         click.option("--debug", is_flag=True, help="Show tracebacks of all errors."),
     ),
     "Parallel runs": (
-        click.option("--engine", metavar="TYPE", help="What carries the run (-m parallel)."),
-        click.option("--address", help="Where the engine is, such as auto for a Ray cluster."),
+        click.option(
+            "--engine", metavar="TYPE", help="Engine: flask_fs, ray or local (-m parallel)."
+        ),
+        click.option("--address", help="Address of the engine, such as auto for a Ray cluster."),
         click.option(
             "-cdh", "-ch", "--coordinator-host", metavar="HOST", help="Host of the coordinator."
         ),
         click.option("-cdp", "-cp", "--coordinator-port", type=_PORT, help="Its port."),
         click.option(
-            "--enable-total-log", **_SWITCH, default=False, help="Workers log more than warnings."
+            "--enable-total-log",
+            **_SWITCH,
+            default=False,
+            help="Workers log all messages, not only warnings.",
         ),
         click.option(
             "--disable-flask-log",
             **_SWITCH,
             default=True,
-            help="Servers keep single requests out of logs. [default: true]",
+            help="Do not log single HTTP requests. [default: true]",
         ),
     ),
     "Parts started by hand": (
