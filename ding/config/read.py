@@ -128,7 +128,7 @@ def read_config_directly(path: str) -> ConfigDict:
 
 
 def read_config(path: str) -> tuple[ConfigDict, ConfigDict]:
-    """Read ``main_config`` and ``create_config`` from a ``.py`` or ``.yaml`` config file.
+    """Read ``main_config`` and ``create_config`` from the config file ``path``, .py or .yaml.
 
     Raises:
         ConfigError: As `read_config_directly`, or one of the two is not defined.

@@ -225,6 +225,7 @@ def test_collected_sequences(manager):
 def test_players_do_not_share_a_memory():
     policy, other = build(SumQ()), build(SumQ())
     env = line_manager(2, DuelLineEnv)
+    env.launch()
     for mode in ("collect_mode", "eval_mode"):
         one, two, third = (getattr(each, mode) for each in (policy, policy, other))
         Rollout(env, [Player(one), Player(third)], battle=True)

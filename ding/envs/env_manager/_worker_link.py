@@ -46,7 +46,8 @@ class WorkerLink:
         self._start_child, self._connect_timeout = start, connect_timeout
         self._memory: tuple[Layout, int, SharedBlock] | None = None
         self._statistics: tuple[object, ...] | None = None
-        self._losses = 0
+        #: Since the last `_GOOD_ANSWERS` answers, and since the last step that was answered.
+        self._losses = self._losses_in_a_row = 0
         self._start()
 
     # ---- life ---------------------------------------------------------------------------------
@@ -85,8 +86,12 @@ class WorkerLink:
     def may_lose(self, error: EnvError) -> bool:
         """Count the loss of a process; whether another one may take its place."""
         self._losses += 1
-        is_dead = isinstance(error, EnvDiedError)
-        return self._losses <= (_MOST_DEATHS if is_dead else self.spec.settings.max_retry - 1)
+        self._losses_in_a_row += 1
+        is_dead, limits = isinstance(error, EnvDiedError), self.spec.settings
+        if is_dead and self._losses <= _MOST_DEATHS:
+            return True
+        may_retry = limits.retry_type == "renew" or not is_dead
+        return may_retry and self._losses_in_a_row < limits.max_retry
 
     def revive(self) -> None:
         """Start another process."""
@@ -163,6 +168,8 @@ class WorkerLink:
             data = self._reply or self._next_reply(self.deadline)
             self.pending, self._reply = [], None
             answer = received(data)
+            if self.is_step:
+                self._losses_in_a_row = 0
         self.pending, self.recovered = [], None
         self._answers += 1
         if self._answers == _GOOD_ANSWERS:
@@ -210,8 +217,8 @@ class WorkerLink:
                 f"ended with exit code {code}; its own output may state why, and "
                 "create_config.env_manager.type='base' runs the environments in this process"
             )
-        if self._losses == _MOST_DEATHS:
-            how = f"died {_MOST_DEATHS + 1} times within {_GOOD_ANSWERS} steps, at last it {how}"
+        if self._losses >= _MOST_DEATHS:
+            how = f"died {self._losses + 1} times within {_GOOD_ANSWERS} steps, at last it {how}"
         return EnvDiedError(f"the process of {_named(self.ids)} {how}", self.ids[0])
 
 
