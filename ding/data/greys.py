@@ -1,4 +1,4 @@
-"""Frames in slots; floats that are those of greys take a quarter of the memory.
+"""Frames in slots; float images that can be restored from bytes take a quarter of the memory.
 
 Networks read floats, and most environments scale grey levels to floats. Memory limits the replay of
 images: a million images of 84x84x4 take 113 GB as float32 and 28 GB as bytes, from which the floats
@@ -14,7 +14,7 @@ import numpy as np
 from ding.data.memory import allocate, warn_if_large
 
 _FLOAT = np.dtype(np.float32)
-#: Pictures that are converted together.
+#: Number of images that are converted at once.
 _PIECE = 256
 
 
@@ -71,14 +71,14 @@ def as_greys(pictures: np.ndarray) -> tuple[GreyScale, np.ndarray] | None:
 
 
 class Frames:
-    """Frames in numbered slots.
+    """Frames in numbered slots, stored as bytes while a grey scale fits all of them.
 
     Args:
         dtype: Of a frame.
         shape: Of a frame.
         name: Of the column, for errors and files.
         folder: For memory-mapped files; None keeps frames in memory.
-        scale: How frames are kept as bytes, until others come.
+        scale: Scale of the frames; None stores them unchanged.
     """
 
     def __init__(
@@ -91,11 +91,11 @@ class Frames:
     ) -> None:
         self.dtype, self.shape = dtype, shape
         self._name, self._folder = name, folder
-        #: With how they are kept: both change at once, for other threads that read.
+        #: The array and its scale; replaced together, since other threads read them.
         self._kept = np.zeros((0, *shape), np.uint8 if scale else dtype), scale
 
     def grow(self, room: int) -> None:
-        """Make room for this many frames; those that are stored stay."""
+        """Make room for this many frames; stored frames are kept."""
         kept, scale = self._kept
         frames = allocate((room, *self.shape), kept.dtype, self._name, self._folder)
         frames[: len(kept)] = kept
@@ -103,7 +103,7 @@ class Frames:
         self._kept = frames, scale
 
     def take(self, slots: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Copies of frames, ``[n, *shape]``, perhaps in `out`; no slot is checked."""
+        """Copies of frames, ``[n, *shape]``, in `out` if given; slots are not checked."""
         frames, scale = self._kept
         # Modes other than "clip" gather into a temporary array first.
         if scale is None:
@@ -111,7 +111,7 @@ class Frames:
         return scale.floats(frames.take(slots, 0, None, "clip"), out)
 
     def in_slots(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """An array with these frames, which may be written to later, and their places in it."""
+        """An array with these frames, which later writes may change, and their indices in it."""
         frames, scale = self._kept
         if scale is None:
             return frames, slots
@@ -119,7 +119,7 @@ class Frames:
         return self.take(named), places.reshape(slots.shape)
 
     def write(self, slots: np.ndarray, frames: np.ndarray, used: int) -> None:
-        """Copy frames to slots, while the first `used` ones hold frames of before."""
+        """Copy frames to slots; the first `used` slots contain the frames stored so far."""
         kept, scale = self._kept
         if scale is None:
             kept[slots] = frames
@@ -131,8 +131,8 @@ class Frames:
             kept[slots] = greys
 
     def _rescale(self, scale: GreyScale, used: int, fresh: np.ndarray) -> None:
-        """Keep the first `used` frames in another way: `fresh` ones are of another scale."""
-        # Pictures that were blank until now are of any scale.
+        """Find a scale for the first `used` frames and `fresh`, or store floats from now on."""
+        # Blank images fit any scale.
         for other in GREY_SCALES.values():
             if other.greys(fresh) is not None and self._convert(scale, used, other):
                 return
@@ -140,7 +140,7 @@ class Frames:
         warn_if_large(self._kept[0].nbytes, self._folder)
 
     def _convert(self, scale: GreyScale, used: int, other: GreyScale | None) -> bool:
-        """Keep frames of `scale` in another, or as floats; False if one of them has none there."""
+        """Convert stored frames to another scale or to floats; False if the scale does not fit."""
         before = self._kept[0]
         dtype = np.dtype(np.uint8) if other else self.dtype
         frames = allocate(before.shape, dtype, self._name, self._folder)

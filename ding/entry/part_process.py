@@ -60,7 +60,7 @@ class Kill:
     name: str
 
 
-#: An `Ending` tells how the part ends; the coordinator sends its verdict before its own end.
+#: An `Ending` states how the part ends; the coordinator sends its verdict before its own end.
 PartMessage = Up | Ensure | Kill | Ending
 
 # ---------------------------------------------------------------------- messages of its parent

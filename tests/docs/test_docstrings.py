@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import inspect
+import pkgutil
 import re
 from pathlib import Path
 
@@ -44,10 +45,8 @@ NAMES = [f"{module}.{name}" for module, names in MOST_USED.items() for name in n
 
 
 def find(name):
-    found = ding
-    for part in name.split(".")[1:]:
-        found = getattr(found, part)
-    return found
+    module = max((one for one in MOST_USED if name.startswith(f"{one}.")), key=len)
+    return pkgutil.resolve_name(f"{module}:{name[len(module) + 1 :]}")
 
 
 class IgnoreLogs(doctest.OutputChecker):
